@@ -1,0 +1,188 @@
+package main
+
+import (
+	"encoding/json"
+	"fmt"
+	"io"
+	"maps"
+	"slices"
+	"strings"
+	"text/tabwriter"
+	"time"
+)
+
+// crowdReport is what a crowd saw, and what of it is not the truth.
+type crowdReport struct {
+	URL        string           `json:"url"`
+	Sale       string           `json:"sale"`
+	Users      int              `json:"users"`
+	ElapsedMS  int64            `json:"elapsed_ms"`
+	Joined     int64            `json:"joined"`   // had a first state frame
+	Admitted   int64            `json:"admitted"` // had a turn
+	Results    map[string]int64 `json:"results"`  // shoppers by outcome
+	Reconnects int64            `json:"reconnects"`
+	Refused    int64            `json:"refused"` // connections, or requests, that did not come about
+	Limited    int64            `json:"limited"` // answers that asked to come later
+	Failures   map[string]int64 `json:"failures,omitempty"`
+
+	Unanswered  int64 `json:"unanswered"`   // shoppers without a final frame
+	Unconfirmed int64 `json:"unconfirmed"`  // of them those with an order that was never confirmed
+	Duplicates  int64 `json:"duplicates"`   // shoppers told of two orders
+	Shared      int64 `json:"shared"`       // orders told to two shoppers
+	AheadRose   int64 `json:"ahead_rose"`   // times that a place in the line became worse
+	ToldUnits   int64 `json:"told_units"`   // units of live orders that the shoppers know of
+	LapsedUnits int64 `json:"lapsed_units"` // of them those whose time to pay was over at the audit
+
+	Join    *latency `json:"join,omitempty"`
+	Turn    *latency `json:"turn,omitempty"`
+	Grab    *latency `json:"grab,omitempty"`
+	Confirm *latency `json:"confirm,omitempty"`
+
+	Sold       int64        `json:"sold"` // units that the sale sold while the crowd was there; 0 without an audit
+	Audit      *auditReport `json:"audit,omitempty"`
+	AuditError string       `json:"audit_error,omitempty"`
+
+	Problems []string               `json:"problems"` // everything that is not the truth; empty = all is well
+	Orders   map[string][]wireOrder `json:"orders"`   // by user
+}
+
+// report gathers what was seen so far, without the audit.
+func (c *crowd) report(elapsed time.Duration) crowdReport {
+	p := c.counters.snapshot(c.opts.Users, elapsed)
+	r := crowdReport{
+		URL: c.opts.URL, Sale: c.opts.Sale, Users: c.opts.Users, ElapsedMS: elapsed.Milliseconds(),
+		Joined: p.Joined, Admitted: p.Admitted, Results: p.Results,
+		Reconnects: p.Reconnects, Refused: p.Refused, Limited: p.Limited,
+		Unanswered: int64(c.opts.Users) - p.Finished(), Unconfirmed: c.counters.unconfirmed.Load(),
+		Duplicates: c.counters.duplicates.Load(), AheadRose: c.counters.aheadRose.Load(),
+		Join: c.times.join.latency(), Turn: c.times.turns.latency(), Grab: c.times.grab.latency(), Confirm: c.times.confirm.latency(),
+	}
+	r.Orders, r.Shared, r.Failures = c.ledger.read()
+	return r
+}
+
+// explains says whether what was sold is what the shoppers were told. An order whose time to pay is over may or may not
+// have given its units back by now.
+func (r *crowdReport) explains() bool {
+	r.ToldUnits, r.LapsedUnits = 0, 0
+	for _, orders := range r.Orders {
+		for _, order := range orders {
+			if !order.live() {
+				continue
+			}
+			r.ToldUnits += order.Qty
+			if order.PayBy > 0 && order.Status != "paid" && r.Audit != nil && order.PayBy <= r.Audit.At.UnixMilli() {
+				r.LapsedUnits += order.Qty
+			}
+		}
+	}
+	return r.Sold >= r.ToldUnits-r.LapsedUnits && r.Sold <= r.ToldUnits
+}
+
+// judge finds what is not the truth.
+func (r *crowdReport) judge() {
+	r.Problems = []string{}
+	found := func(n int64, format string) {
+		if n > 0 {
+			r.Problems = append(r.Problems, fmt.Sprintf(format, n))
+		}
+	}
+	found(r.Unanswered, "%d shoppers were left without an answer")
+	found(r.Unconfirmed, "%d orders were never confirmed")
+	found(r.Duplicates, "%d shoppers were told of two orders")
+	found(r.Shared, "%d orders were told to two shoppers")
+	found(r.AheadRose, "a place in the line became worse %d times")
+	found(r.Results[outcomeFailed.String()], "%d shoppers were refused with an error")
+
+	told := r.explains()
+	switch {
+	case r.AuditError != "":
+		r.Problems = append(r.Problems, "the audit could not be taken: "+r.AuditError)
+	case r.Audit == nil:
+	case !r.Audit.Balanced:
+		r.Problems = append(r.Problems, "the audit does not hold: "+r.Audit.why())
+	case !r.Audit.settled():
+		r.Problems = append(r.Problems, "some orders never reached the database")
+	case !told:
+		r.Problems = append(r.Problems, fmt.Sprintf("%d units were sold, and the shoppers were told of %d", r.Sold, r.ToldUnits))
+	}
+}
+
+// printJSON writes the report as JSON.
+func (r crowdReport) printJSON(out io.Writer) error {
+	encoder := json.NewEncoder(out)
+	encoder.SetIndent("", "  ")
+	return encoder.Encode(r)
+}
+
+// print writes the report for a person.
+func (r crowdReport) print(out io.Writer) error {
+	elapsed := time.Duration(r.ElapsedMS) * time.Millisecond
+	table := tabwriter.NewWriter(out, 0, 0, 2, ' ', 0)
+	line := func(name, format string, args ...any) { fmt.Fprintf(table, name+"\t"+format+"\n", args...) }
+	line("crowd", "%d shoppers at %s, %s", r.Users, r.Sale, elapsed.Round(100*time.Millisecond))
+	line("joined", "%d", r.Joined)
+	line("admitted", "%d", r.Admitted)
+	for o := outcomeSuccess; o < outcomes; o++ {
+		if n := r.Results[o.String()]; n > 0 || o == outcomeSuccess || o == outcomeSoldOut {
+			line(o.String(), "%d", n)
+		}
+	}
+	for _, why := range slices.Sorted(maps.Keys(r.Failures)) {
+		line("", "%d × %s", r.Failures[why], why)
+	}
+	line("unanswered", "%d", r.Unanswered)
+	line("duplicates", "%d", r.Duplicates+r.Shared)
+	line("reconnects", "%d", r.Reconnects)
+	line("refused", "%d", r.Refused)
+	line("limited", "%d", r.Limited)
+	if err := table.Flush(); err != nil {
+		return err
+	}
+
+	fmt.Fprintln(out)
+	times := tabwriter.NewWriter(out, 0, 0, 2, ' ', tabwriter.AlignRight)
+	fmt.Fprintln(times, "LATENCY\tCOUNT\tP50\tP90\tP99\tMAX\t")
+	for _, row := range []struct {
+		name string
+		*latency
+	}{{"join", r.Join}, {"turn", r.Turn}, {"grab", r.Grab}, {"confirm", r.Confirm}} {
+		if row.latency == nil {
+			fmt.Fprintf(times, "%s\t-\t-\t-\t-\t-\t\n", row.name)
+			continue
+		}
+		fmt.Fprintf(times, "%s\t%d\t%s\t%s\t%s\t%s\t\n", row.name, row.Count, ms(row.P50), ms(row.P90), ms(row.P99), ms(row.Max))
+	}
+	if err := times.Flush(); err != nil {
+		return err
+	}
+	if r.Turn != nil {
+		fmt.Fprintln(out, "(turn: delay beyond the fastest frame of the run)")
+	}
+
+	if r.Audit != nil {
+		fmt.Fprintln(out)
+		if err := r.Audit.print(out); err != nil {
+			return err
+		}
+		fmt.Fprintf(out, "told        %d units by success, %d sold meanwhile\n", r.ToldUnits, r.Sold)
+	}
+	fmt.Fprintln(out)
+	if len(r.Problems) == 0 {
+		_, err := fmt.Fprintln(out, "everyone was told the truth")
+		return err
+	}
+	_, err := fmt.Fprintf(out, "NOT THE TRUTH\n  %s\n", strings.Join(r.Problems, "\n  "))
+	return err
+}
+
+// ms is a number of milliseconds with its unit.
+func ms(n float64) string {
+	switch {
+	case n < 10:
+		return fmt.Sprintf("%.2fms", n)
+	case n < 1000:
+		return fmt.Sprintf("%.0fms", n)
+	}
+	return fmt.Sprintf("%.2fs", n/1000)
+}

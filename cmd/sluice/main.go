@@ -1,0 +1,144 @@
+// Command sluice is the whole of Sluice in one binary: the server, its workers, and the tools that drive and test them.
+package main
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"os"
+	"os/signal"
+	"runtime/debug"
+	"strings"
+	"syscall"
+	"unicode/utf8"
+
+	"github.com/alecthomas/kong"
+)
+
+func main() {
+	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
+	// The first signal asks for an orderly end. Letting go of the signals then makes a second one end the process at once.
+	context.AfterFunc(ctx, stop)
+	os.Exit(run(ctx, os.Args[1:], stdio{in: os.Stdin, out: os.Stdout, err: os.Stderr}))
+}
+
+// The exit codes, the same for every command.
+const (
+	exitOK     = 0
+	exitFailed = 1 // the thing asked for failed, or does not hold
+	exitUsage  = 2 // the command line cannot be understood
+)
+
+// stdio is where a command reads and writes, so that tests can run commands in-process.
+type stdio struct {
+	in  io.Reader
+	out io.Writer // results
+	err io.Writer // progress and errors
+}
+
+// cli is the command line. Each command is a struct with its flags, a Run method and a Help with an example.
+type cli struct {
+	Token tokenCmd `cmd:"" help:"Mint user tokens for testing."`
+	Sale  saleCmd  `cmd:"" help:"Apply, look at and drive sales."`
+	Audit auditCmd `cmd:"" help:"Check that nothing is oversold, lost or sold twice."`
+	Crowd crowdCmd `cmd:"" help:"Send a crowd of shoppers to a sale and check that each was told the truth."`
+
+	Version kong.VersionFlag `help:"Print the version and exit." env:"-"`
+}
+
+// usageError is a mistake in the command line that kong cannot see by itself.
+type usageError struct{ message string }
+
+func (e *usageError) Error() string { return e.message }
+
+// usagef makes a usageError.
+func usagef(format string, args ...any) error { return &usageError{fmt.Sprintf(format, args...)} }
+
+// run runs one command line to its end and returns the exit code. It blocks as long as the command does; a cancelled
+// ctx ends every command.
+func run(ctx context.Context, args []string, std stdio) int {
+	var commands cli
+	exit := -1
+	parser, err := kong.New(&commands,
+		kong.Name("sluice"),
+		kong.Description("A front end for flash sales: a waiting room, an atomic grab and an order pipeline."),
+		kong.Vars{"version": version()},
+		kong.DefaultEnvars("SLUICE"),
+		kong.Writers(std.out, std.err),
+		kong.ConfigureHelp(kong.HelpOptions{Compact: true, NoExpandSubcommands: true}),
+		kong.BindTo(ctx, (*context.Context)(nil)),
+		kong.Bind(&std),
+		// kong calls this after it printed help or the version and then goes on; what it says afterwards has no meaning.
+		kong.Exit(func(code int) {
+			if exit < 0 {
+				exit = code
+			}
+		}),
+	)
+	if err != nil {
+		return report(std, fmt.Errorf("build the command line: %w", err))
+	}
+	if len(args) == 0 {
+		args = []string{"--help"}
+	}
+	for _, arg := range args {
+		// kong would quietly put a replacement character in, and a user id would be another one.
+		if !utf8.ValidString(arg) {
+			return report(std, usagef("argument %q is not UTF-8", arg))
+		}
+	}
+	parsed, err := parser.Parse(args)
+	if exit >= 0 {
+		return exit
+	}
+	if err != nil {
+		return report(std, usageOf(err))
+	}
+	return report(std, parsed.Run())
+}
+
+// usageOf turns what kong found wrong into a sentence that says where help is.
+func usageOf(err error) error {
+	command := "sluice"
+	var parse *kong.ParseError
+	if errors.As(err, &parse) && parse.Context != nil {
+		if node := parse.Context.Selected(); node != nil {
+			command = "sluice " + node.Path()
+		}
+	}
+	return usagef("%v (see %s --help)", err, strings.TrimSpace(command))
+}
+
+// report prints err as one sentence and returns the exit code that goes with it.
+func report(std stdio, err error) int {
+	if err == nil {
+		return exitOK
+	}
+	fmt.Fprintf(std.err, "sluice: %v\n", err)
+	var usage *usageError
+	if errors.As(err, &usage) {
+		return exitUsage
+	}
+	return exitFailed
+}
+
+// version describes this binary from what the Go tool recorded in it.
+func version() string {
+	info, ok := debug.ReadBuildInfo()
+	if !ok {
+		return "sluice (unknown build)"
+	}
+	details := []string{info.GoVersion}
+	for _, setting := range info.Settings {
+		switch {
+		case setting.Key == "vcs.revision":
+			details = append(details, setting.Value[:min(12, len(setting.Value))])
+		case setting.Key == "vcs.time":
+			details = append(details, setting.Value)
+		case setting.Key == "vcs.modified" && setting.Value == "true":
+			details = append(details, "modified")
+		}
+	}
+	return fmt.Sprintf("sluice %s (%s)", info.Main.Version, strings.Join(details, ", "))
+}
