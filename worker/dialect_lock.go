@@ -60,37 +60,44 @@ func (postgresLock) SessionUnlock(ctx context.Context, conn *sql.Conn) error {
 }
 
 // sqliteLock is an open transaction on a file beside the database: one on the database itself would keep out the
-// migrations, too. The operating system ends it with the process.
+// migrations, too. The operating system ends it with the process. The file stays, empty: removing it would take it from
+// under someone who waits for it.
 type sqliteLock struct {
 	open func() (*sqlx.DB, error)
 	file *sqlx.DB
+	conn *sqlx.Conn // of file; has the transaction
 }
 
 func (l *sqliteLock) SessionLock(ctx context.Context, _ *sql.Conn) error {
-	file, err := l.open()
-	if err != nil {
+	var err error
+	if l.file, err = l.open(); err != nil {
 		return err
 	}
-	waiting, cancel := context.WithTimeout(ctx, migrateWait)
-	defer cancel()
-	for {
-		conn, err := file.Connx(waiting)
+	if l.conn, err = l.file.Connx(ctx); err != nil {
+		_ = l.file.Close()
+		return fmt.Errorf("lock the migrations: %w", err)
+	}
+	for begun := time.Now(); ; {
+		_, err := l.conn.ExecContext(ctx, "BEGIN IMMEDIATE") // waits for as long as busy_timeout says
 		if err == nil {
-			// Not a sql.Tx: that would end with the context it was begun with.
-			_, err = conn.ExecContext(waiting, "BEGIN IMMEDIATE")
-		}
-		if err == nil {
-			l.file = file
 			return nil
 		}
-		if !isContention(err) {
-			_ = file.Close()
+		if !isContention(err) || time.Since(begun) > migrateWait {
+			_ = l.close()
 			return fmt.Errorf("lock the migrations: %w", err)
 		}
-		_ = conn.Close()
 	}
 }
 
 func (l *sqliteLock) SessionUnlock(context.Context, *sql.Conn) error {
-	return l.file.Close()
+	return l.close()
+}
+
+// close closes the file, and with it the transaction. A connection is closed when it comes back to a closed pool.
+func (l *sqliteLock) close() error {
+	err := l.file.Close()
+	if lost := l.conn.Close(); err == nil {
+		err = lost
+	}
+	return err
 }

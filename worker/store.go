@@ -109,8 +109,8 @@ func transact(ctx context.Context, db *sqlx.DB, opts *sql.TxOptions, fn func(tx 
 	if err != nil {
 		return fmt.Errorf("begin: %w", err)
 	}
+	defer tx.Rollback() // does nothing after a commit
 	if err := fn(tx); err != nil {
-		_ = tx.Rollback() // err says more than a failed rollback could
 		return err
 	}
 	if err := tx.Commit(); err != nil {

@@ -108,8 +108,8 @@ func (s *Store) EachOrder(ctx context.Context, sale string, page int, fn func([]
 	}
 }
 
-// Transition moves an order from one status to another, if it still is in the first one, and returns it as it then
-// is. Of two callers that race, one succeeds; the other one gets a *queue.Error Conflict and the order as the first
+// Transition moves an order forward from one status to another, if it still is in the first one, and returns it as it
+// then is. Of two callers that race, one succeeds; the other one gets a *queue.Error Conflict and the order as the first
 // one left it. at is Redis time in milliseconds, and becomes PaidAt of an order that is paid. An order that stops being
 // live gives its units back to its item, and leaves a [Move] so that Redis gets them back as well.
 func (s *Store) Transition(ctx context.Context, id string, from, to queue.OrderStatus, at int64) (queue.Order, error) {
@@ -121,7 +121,7 @@ func (s *Store) Transition(ctx context.Context, id string, from, to queue.OrderS
 		}
 		moved, err := affected(tx.ExecContext(ctx, tx.Rebind(
 			"UPDATE orders SET status = ?, live = ?, paid_at = CASE WHEN paid_at = 0 THEN ? ELSE paid_at END, updated_at = ? "+
-				"WHERE id = ? AND status = ?"), to, live(to), paidAt, now(), id, from))
+				"WHERE id = ? AND status = ?"), string(to), live(to), paidAt, now(), id, string(from)))
 		if err != nil {
 			return err
 		}

@@ -50,7 +50,7 @@ func (s *Store) WriteOrders(ctx context.Context, orders []queue.Order) ([]Writte
 	err := s.write(ctx, func(tx *sqlx.Tx) error {
 		var err error
 		written, err = s.writeBatch(ctx, tx, batch, ids, careful)
-		// Another live order is so rare that nobody looks for one before a unique key has found it.
+		// A user's other live order is so rare that it is looked for only after a unique key has found it.
 		careful = careful || isUniqueViolation(err)
 		return err
 	})
@@ -86,7 +86,7 @@ func (s *Store) writeBatch(ctx context.Context, tx *sqlx.Tx, batch map[string]qu
 		return nil, err
 	}
 	buyers := map[buyer]bool{}
-	if careful {
+	if careful || scarce(fresh, shelf) {
 		if buyers, err = s.buyers(ctx, tx, fresh); err != nil {
 			return nil, err
 		}
@@ -106,6 +106,20 @@ type stock struct{ left, limit int64 }
 
 // buyer is a user in a sale.
 type buyer struct{ sale, user string }
+
+// scarce says whether not all of the orders can have their units, so that some will be refused. The reason why has to
+// be the true one.
+func scarce(orders []queue.Order, shelf map[product]stock) bool {
+	wanted := map[product]int64{}
+	for _, order := range orders {
+		p := product{order.Sale, order.Item}
+		wanted[p] += order.Qty
+		if wanted[p] > shelf[p].left {
+			return true
+		}
+	}
+	return false
+}
 
 // judge decides about new orders, puts the verdicts into written, and returns the units sold of each product.
 func judge(fresh []queue.Order, shelf map[product]stock, buyers map[buyer]bool, written map[string]Written) map[product]int64 {

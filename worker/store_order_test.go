@@ -1,0 +1,250 @@
+package worker
+
+import (
+	"errors"
+	"slices"
+	"sync/atomic"
+	"testing"
+
+	"sluice/queue"
+)
+
+func TestStoreKnowsNoOtherOrder(t *testing.T) {
+	eachStore(t, func(t *testing.T, s *Store) {
+		save(t, s, sellOut("phone", 1, 5))
+		write(t, s, grab("phone", 1))
+		for _, id := range []string{"", grab("phone", 2).ID, grab("phone", 1).ID + " "} {
+			_, err := s.Order(t.Context(), id)
+			wantCode(t, err, queue.NoSuchOrder)
+			_, err = s.Transition(t.Context(), id, queue.Confirmed, queue.Paid, opening)
+			wantCode(t, err, queue.NoSuchOrder)
+		}
+	})
+}
+
+func TestStoreListsTheOrdersOfAUserNewestFirst(t *testing.T) {
+	eachStore(t, func(t *testing.T, s *Store) {
+		var want []queue.Order
+		for i, sale := range []string{"phone", "watch", "shoes"} {
+			save(t, s, sellOut(sale, 1, 5))
+			write(t, s, grabs(sale, 10, 13)...)
+			order := grab(sale, i)
+			order.User = "ada"
+			want = append(want, write(t, s, order)[0].Order)
+		}
+		slices.Reverse(want)
+		got, err := s.OrdersOf(t.Context(), "ada", "")
+		if err != nil {
+			t.Fatal(err)
+		}
+		wantSame(t, "all orders", got, want)
+		got, err = s.OrdersOf(t.Context(), "ada", "watch")
+		if err != nil {
+			t.Fatal(err)
+		}
+		wantSame(t, "the orders in one sale", got, want[1:2])
+		got, err = s.OrdersOf(t.Context(), "Ada", "")
+		if err != nil {
+			t.Fatal(err)
+		}
+		wantSame(t, "the orders of someone else", got, []queue.Order{})
+	})
+}
+
+func TestStoreEachOrderIsCompleteWhileRowsAreAdded(t *testing.T) {
+	eachStore(t, func(t *testing.T, s *Store) {
+		save(t, s, sellOut("phone", 1, 1000))
+		save(t, s, sellOut("watch", 1, 1000))
+		for _, count := range []int{0, 1, 10, 11, 39, 40} {
+			var old []string
+			if err := s.EachOrder(t.Context(), "phone", 1000, func(orders []queue.Order) error {
+				for _, order := range orders {
+					old = append(old, order.ID)
+				}
+				return nil
+			}); err != nil {
+				t.Fatal(err)
+			}
+			if len(old) > count {
+				t.Fatalf("%d orders before there should be any", len(old))
+			}
+			for i := len(old); i < count; i++ {
+				old = append(old, write(t, s, grab("phone", i*100))[0].Order.ID)
+			}
+			if count != 40 {
+				continue
+			}
+			// Rows come before and after the page that is being looked at; those that were there are all seen, once.
+			var seen []string
+			added := 0
+			if err := s.EachOrder(t.Context(), "phone", 10, func(orders []queue.Order) error {
+				if len(orders) > 10 {
+					t.Errorf("a page of %d orders", len(orders))
+				}
+				for _, order := range orders {
+					if order.Sale != "phone" {
+						t.Errorf("order %s is of sale %s", order.ID, order.Sale)
+					}
+					seen = append(seen, order.ID)
+				}
+				if added++; added <= 4 {
+					write(t, s, grab("watch", added), grab("phone", added), grab("phone", 3900+added))
+				}
+				return nil
+			}); err != nil {
+				t.Fatal(err)
+			}
+			if !slices.IsSorted(seen) || len(slices.Compact(slices.Clone(seen))) != len(seen) {
+				t.Errorf("orders out of order or twice: %v", seen)
+			}
+			for _, id := range old {
+				if !slices.Contains(seen, id) {
+					t.Errorf("order %s was not seen", id)
+				}
+			}
+		}
+	})
+}
+
+func TestStoreEachOrderStopsAtAnError(t *testing.T) {
+	eachStore(t, func(t *testing.T, s *Store) {
+		save(t, s, sellOut("phone", 1, 10))
+		write(t, s, grabs("phone", 0, 10)...)
+		enough, pages := errors.New("enough"), 0
+		err := s.EachOrder(t.Context(), "phone", 2, func([]queue.Order) error {
+			pages++
+			return enough
+		})
+		if err != enough || pages != 1 {
+			t.Errorf("after %d pages: %v", pages, err)
+		}
+	})
+}
+
+// A program that queries inside open rows hangs as soon as its pool is used up.
+func TestStoreNeedsOneConnectionOnly(t *testing.T) {
+	t.Parallel()
+	eachDatabase(t, func(t *testing.T, url string) {
+		s, err := OpenStore(t.Context(), url, StoreOptions{Conns: 1})
+		if err != nil {
+			t.Fatal(err)
+		}
+		defer s.Close()
+		if err := s.Migrate(t.Context()); err != nil {
+			t.Fatal(err)
+		}
+		save(t, s, sellOut("phone", 1, 10))
+		write(t, s, grabs("phone", 0, 12)...)
+		if err := s.EachOrder(t.Context(), "phone", 5, func(orders []queue.Order) error {
+			for _, order := range orders {
+				if _, err := s.Order(t.Context(), order.ID); err != nil {
+					return err
+				}
+			}
+			write(t, s, orders...)
+			return nil
+		}); err != nil {
+			t.Fatal(err)
+		}
+		wantSold(t, s, "phone", 10)
+	})
+}
+
+func TestStorePayingKeepsTheUnits(t *testing.T) {
+	eachStore(t, func(t *testing.T, s *Store) {
+		save(t, s, sellOut("phone", 1, 5))
+		want := write(t, s, grab("phone", 1))[0].Order
+		want.Status, want.PaidAt = queue.Paid, opening+5003
+		paid, err := s.Transition(t.Context(), want.ID, queue.Confirmed, queue.Paid, opening+5003)
+		if err != nil {
+			t.Fatal(err)
+		}
+		wantSame(t, "the paid order", paid, want)
+		again, err := s.Transition(t.Context(), want.ID, queue.Confirmed, queue.Paid, opening+9000)
+		wantCode(t, err, queue.Conflict)
+		wantSame(t, "the order paid again", again, want)
+		wantSold(t, s, "phone", 1)
+		moves, err := s.Moves(t.Context(), 0, 10)
+		if err != nil {
+			t.Fatal(err)
+		}
+		wantSame(t, "the moves", moves, []Move{})
+	})
+}
+
+func TestStoreOfPayingExpiringAndCancellingOneWins(t *testing.T) {
+	eachStore(t, func(t *testing.T, s *Store) {
+		const count = 20
+		save(t, s, sellOut("phone", 1, count))
+		var kept atomic.Int64
+		for _, w := range write(t, s, grabs("phone", 0, count)...) {
+			var winners atomic.Int64
+			together(6, func(i int) {
+				to := []queue.OrderStatus{queue.Paid, queue.Expired, queue.Cancelled}[i%3]
+				_, err := s.Transition(t.Context(), w.Order.ID, queue.Confirmed, to, opening)
+				switch {
+				case err == nil:
+					winners.Add(1)
+					if to == queue.Paid {
+						kept.Add(1)
+					}
+				case queue.CodeOf(err) != queue.Conflict:
+					t.Error(err)
+				}
+			})
+			if winners.Load() != 1 {
+				t.Errorf("order %s was moved %d times", w.Order.ID, winners.Load())
+			}
+		}
+		wantSold(t, s, "phone", kept.Load())
+		moves, err := s.Moves(t.Context(), 0, 2*count)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if int64(len(moves)) != count-kept.Load() {
+			t.Errorf("%d orders gave their units back and left %d moves", count-kept.Load(), len(moves))
+		}
+	})
+}
+
+func TestStoreMovesArePendingUntilTheyAreDone(t *testing.T) {
+	eachStore(t, func(t *testing.T, s *Store) {
+		save(t, s, sellOut("phone", 1, 4))
+		write(t, s, grabs("phone", 0, 6)...)
+		cancelled, err := s.Transition(t.Context(), grab("phone", 2).ID, queue.Confirmed, queue.Cancelled, opening)
+		if err != nil {
+			t.Fatal(err)
+		}
+		var kinds []string
+		var after int64
+		for {
+			moves, err := s.Moves(t.Context(), after, 2)
+			if err != nil {
+				t.Fatal(err)
+			}
+			if len(moves) == 0 {
+				break
+			}
+			for _, move := range moves {
+				kinds, after = append(kinds, move.Kind), move.ID
+			}
+		}
+		wantSame(t, "the kinds of moves", kinds, []string{"reject", "reject", "cancelled"})
+		for range 2 {
+			if err := s.MoveDone(t.Context(), []string{grab("phone", 4).ID, grab("phone", 5).ID, grab("phone", 0).ID, "nobody"}); err != nil {
+				t.Fatal(err)
+			}
+		}
+		if err := s.MoveDone(t.Context(), nil); err != nil {
+			t.Fatal(err)
+		}
+		moves, err := s.Moves(t.Context(), 0, 10)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if len(moves) != 1 {
+			t.Fatalf("pending moves: %+v", moves)
+		}
+		wantSame(t, "the order of the pending move", moves[0].Order, cancelled)
+	})
+}
