@@ -2,8 +2,10 @@ package main
 
 import (
 	"context"
+	"net"
 	"net/http"
-	"strings"
+	"runtime"
+	"sync"
 	"sync/atomic"
 	"testing"
 	"time"
@@ -464,30 +466,58 @@ func TestEveryLieIsFound(t *testing.T) {
 	}
 }
 
-func TestShopperLeftWithoutAnAnswerIsCounted(t *testing.T) {
+func TestShoppersLeftWithoutAnAnswerAreCounted(t *testing.T) {
 	t.Parallel()
-	ctx, cancel := context.WithCancel(t.Context())
-	var seen atomic.Int64
 	s := newStub(t, func(v *stubVisit) {
 		v.welcome("main")
-		if v.user == "u-1" {
+		switch v.user {
+		case "u-1":
 			id := turnAndGrab(v)
 			v.send("success", "id", id, "order", v.order("reserved")) // and never confirmed
-		} else {
+		case "u-2":
+			turnAndGrab(v)
+		default:
 			v.send("queued", "ahead", 1)
-		}
-		if seen.Add(1) == 3 {
-			cancel() // as an interrupt does
 		}
 		v.gone()
 	})
-	report, err := newCrowd(crowdOptions{URL: s.URL, Sale: stubSale, Users: 3, Prefix: "u", Secret: []byte(stubSecret), Qty: 1}).Run(ctx)
+	c := newCrowd(crowdOptions{URL: s.URL, Sale: stubSale, Users: 4, Prefix: "u", Secret: []byte(stubSecret), Qty: 1})
+	ctx, interrupt := context.WithTimeout(t.Context(), patience)
+	go func() {
+		defer interrupt()
+		for p := c.Progress(); ctx.Err() == nil && (p.Buying != 1 || p.Turns != 1 || p.Waiting != 2 || p.Connected != 4); p = c.Progress() {
+			runtime.Gosched()
+		}
+	}()
+	report, err := c.Run(ctx)
 	if err != nil {
 		t.Fatal(err)
 	}
-	want(t, "unanswered", report.Unanswered, 3)
-	if !strings.Contains(strings.Join(report.Problems, " "), "3 shoppers were left without an answer") {
-		t.Errorf("problems: %q", report.Problems)
+	want(t, "unanswered", report.Unanswered, 4)
+	want(t, "unconfirmed", report.Unconfirmed, 1)
+	want(t, "joined", report.Joined, 4)
+	want(t, "admitted", report.Admitted, 2)
+	want(t, "connected afterwards", c.Progress().Connected, 0)
+	if diff := cmp.Diff([]string{"4 shoppers were left without an answer", "1 orders were never confirmed"}, report.Problems); diff != "" {
+		t.Errorf("problems (-want +got):\n%s", diff)
+	}
+}
+
+func TestSocketsComeFromTheSourceAddressesInTurn(t *testing.T) {
+	t.Parallel()
+	var mu sync.Mutex
+	sockets := map[string]int{}
+	s := newStub(t, func(v *stubVisit) {
+		mu.Lock()
+		sockets[v.ws.RemoteAddr().(*net.TCPAddr).IP.String()]++
+		mu.Unlock()
+		v.buy()
+	})
+	report := s.crowd(6, func(o *crowdOptions) { o.Sources = []net.IP{net.IPv4(127, 0, 0, 2), net.IPv4(127, 0, 0, 3)} })
+	truthful(t, report)
+	s.open.Wait()
+	if diff := cmp.Diff(map[string]int{"127.0.0.2": 3, "127.0.0.3": 3}, sockets); diff != "" {
+		t.Errorf("sockets by source (-want +got):\n%s", diff)
 	}
 }
 
