@@ -3,6 +3,7 @@ package worker
 import (
 	"context"
 	"database/sql"
+	"errors"
 	"fmt"
 	"time"
 
@@ -95,9 +96,5 @@ func (l *sqliteLock) SessionUnlock(context.Context, *sql.Conn) error {
 
 // close closes the file, and with it the transaction. A connection is closed when it comes back to a closed pool.
 func (l *sqliteLock) close() error {
-	err := l.file.Close()
-	if lost := l.conn.Close(); err == nil {
-		err = lost
-	}
-	return err
+	return errors.Join(l.file.Close(), l.conn.Close())
 }

@@ -87,12 +87,15 @@ func TestStoreAPasswordMayHaveAnyCharacter(t *testing.T) {
 	s := openTest(t, address)
 	const password = `a/b?c#d:e@f%g 'h' "i" \ ü`
 	user := fmt.Sprintf("u%016x", rand.Uint64())
-	if _, err := s.db.ExecContext(t.Context(), "CREATE USER "+user+" IDENTIFIED BY ?", password); err != nil {
-		t.Fatal(err)
-	}
-	defer s.db.ExecContext(context.Background(), "DROP USER "+user)
-	if _, err := s.db.ExecContext(t.Context(), "GRANT ALL ON *.* TO "+user); err != nil {
-		t.Fatal(err)
+	for _, host := range []string{"'%'", "'localhost'"} { // either may be the better match
+		account := user + "@" + host
+		if _, err := s.db.ExecContext(t.Context(), "CREATE USER "+account+" IDENTIFIED BY ?", password); err != nil {
+			t.Fatal(err)
+		}
+		defer s.db.ExecContext(context.Background(), "DROP USER "+account)
+		if _, err := s.db.ExecContext(t.Context(), "GRANT ALL ON *.* TO "+account); err != nil {
+			t.Fatal(err)
+		}
 	}
 	u, err := url.Parse(address)
 	if err != nil {
@@ -158,6 +161,66 @@ func TestStoreSQLiteFileIsSharedByProcesses(t *testing.T) {
 		}
 	})
 	wantSold(t, stores[0], "phone", 90)
+}
+
+func TestStoreSQLiteLeavesOneFileWhenClosed(t *testing.T) {
+	t.Parallel()
+	path := filepath.Join(t.TempDir(), "orders.db")
+	s, err := OpenStore(t.Context(), "sqlite://"+path, StoreOptions{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := s.Migrate(t.Context()); err != nil {
+		t.Fatal(err)
+	}
+	save(t, s, sellOut("phone", 1, 5))
+	wantSold(t, s, "phone", 0)
+	if err := s.Close(); err != nil {
+		t.Fatal(err)
+	}
+	for _, leftover := range []string{path + "-wal", path + "-shm"} {
+		if _, err := os.Stat(leftover); !errors.Is(err, os.ErrNotExist) {
+			t.Errorf("%s is left behind: %v", leftover, err)
+		}
+	}
+}
+
+// Whatever the server's own defaults are, on its connections MySQL reports what does not fit.
+func TestStoreMySQLIsStrict(t *testing.T) {
+	t.Parallel()
+	s := openTest(t, serverDatabase(t, "SLUICE_TEST_MYSQL", "mysql"))
+	for range 3 {
+		var mode string
+		if err := s.db.GetContext(t.Context(), &mode, "SELECT @@sql_mode"); err != nil {
+			t.Fatal(err)
+		}
+		if !strings.Contains(mode, "STRICT_ALL_TABLES") {
+			t.Errorf("the connection has the mode %s", mode)
+		}
+	}
+}
+
+// A batch that meets another one reads again, in the same transaction too.
+func TestStoreAWritingTransactionSeesWhatOthersCommit(t *testing.T) {
+	eachStore(t, func(t *testing.T, s *Store) {
+		if s.Dialect() == "sqlite" {
+			return // it has one writer
+		}
+		save(t, s, sellOut("phone", 1, 5))
+		var before, after int64
+		if err := s.write(t.Context(), func(tx *sqlx.Tx) error {
+			if err := tx.GetContext(t.Context(), &before, "SELECT total FROM items"); err != nil {
+				return err
+			}
+			save(t, s, sellOut("phone", 1, 7))
+			return tx.GetContext(t.Context(), &after, "SELECT total FROM items")
+		}); err != nil {
+			t.Fatal(err)
+		}
+		if before != 5 || after != 7 {
+			t.Errorf("read %d, then %d", before, after)
+		}
+	})
 }
 
 func TestStoreADeadlockIsTransient(t *testing.T) {

@@ -3,8 +3,10 @@ package worker
 import (
 	"context"
 	"database/sql"
+	"errors"
 	"fmt"
 	"math/rand/v2"
+	"slices"
 	"time"
 
 	"github.com/jmoiron/sqlx"
@@ -61,13 +63,13 @@ func (s *Store) Ping(ctx context.Context) error {
 
 // Close closes all connections, after waiting for running queries.
 func (s *Store) Close() error {
-	var first error
-	for _, pool := range s.pools() {
-		if err := pool.Close(); err != nil && first == nil {
-			first = fmt.Errorf("close the %s database: %w", s.dialect.name, err)
+	var errs []error
+	for _, pool := range slices.Backward(s.pools()) { // the writer last: it puts a file in order
+		if err := pool.Close(); err != nil {
+			errs = append(errs, fmt.Errorf("close the %s database: %w", s.dialect.name, err))
 		}
 	}
-	return first
+	return errors.Join(errs...)
 }
 
 // Dialect is the kind of database: "mysql" (MariaDB too), "postgres" or "sqlite".

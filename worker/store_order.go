@@ -89,7 +89,9 @@ func (s *Store) OrdersOf(ctx context.Context, user, sale string) ([]queue.Order,
 // meanwhile may or may not be among them. No connection is held while fn runs, so fn may use the Store. An error of fn
 // ends the walk and is returned as it is.
 func (s *Store) EachOrder(ctx context.Context, sale string, page int, fn func([]queue.Order) error) error {
-	query := s.db.Rebind("SELECT " + orderColumns + " FROM orders o WHERE o.sale_id = ? AND o.id > ? ORDER BY o.id LIMIT ?")
+	// Left alone, MariaDB begins each page at the first order of the sale.
+	query := s.db.Rebind("SELECT " + orderColumns + " FROM orders o " + s.dialect.bySale +
+		" WHERE o.sale_id = ? AND o.id > ? ORDER BY o.id LIMIT ?")
 	for after := ""; ; {
 		var rows []orderRow
 		if err := s.db.SelectContext(ctx, &rows, query, sale, after, page); err != nil {

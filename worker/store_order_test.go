@@ -106,6 +106,46 @@ func TestStoreEachOrderIsCompleteWhileRowsAreAdded(t *testing.T) {
 	})
 }
 
+func TestStoreEachOrderReadsEveryRowOnce(t *testing.T) {
+	t.Parallel()
+	address := serverDatabase(t, "SLUICE_TEST_MYSQL", "mysql")
+	s, err := OpenStore(t.Context(), address, StoreOptions{Conns: 1}) // the server counts by connection
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer s.Close()
+	if err := s.Migrate(t.Context()); err != nil {
+		t.Fatal(err)
+	}
+	const count = 5000
+	save(t, s, sellOut("phone", 1, count))
+	write(t, s, grabs("phone", 0, count)...)
+	reads := func() (sum int64) {
+		var rows []struct {
+			Name  string `db:"Variable_name"`
+			Value int64  `db:"Value"`
+		}
+		if err := s.db.SelectContext(t.Context(), &rows, "SHOW SESSION STATUS WHERE Variable_name IN "+
+			"('Handler_read_next', 'Handler_read_rnd_next', 'Handler_icp_attempts')"); err != nil {
+			t.Fatal(err)
+		}
+		for _, row := range rows {
+			sum += row.Value
+		}
+		return sum
+	}
+	before, seen := reads(), 0
+	if err := s.EachOrder(t.Context(), "phone", 100, func(orders []queue.Order) error {
+		seen += len(orders)
+		return nil
+	}); err != nil {
+		t.Fatal(err)
+	}
+	if n := reads() - before; seen != count || n > 3*count {
+		t.Errorf("looked at %d rows to return %d of %d", n, seen, count)
+	}
+}
+
 func TestStoreEachOrderStopsAtAnError(t *testing.T) {
 	eachStore(t, func(t *testing.T, s *Store) {
 		save(t, s, sellOut("phone", 1, 10))
