@@ -35,6 +35,10 @@ type Error struct {
 	Limit, Remaining int64
 	Reset            time.Time
 
+	// Of a sale file that is Invalid: where it is wrong.
+	Line  int
+	Field string
+
 	Err error // the cause, for the log; never shown
 }
 

@@ -18,11 +18,18 @@ type Seat struct {
 	Number int64 // from 1; 0 without a seat, and in a sale without a line
 	Epoch  int64
 	Status SeatStatus
-	Until  int64      // of a Turn: when it ends, ms since the epoch
-	Order  *Order     // of a Buyer: the live order
-	State  State      // of the sale
-	Stock  StockState // of the sale
-	At     int64      // Redis time, ms since the epoch
+	Until  int64  // of a Turn: when it ends as things stand, ms since the epoch
+	Order  *Order // of a Buyer: the live order
+
+	// Of a Turn: when it ends in sale time, in ms. Until is this plus Snapshot.Stopped, which grows while the sale is
+	// paused.
+	Deadline int64
+
+	// Of the sale, at that moment.
+	State   State
+	Stock   StockState
+	Stopped int64 // ms by which sale time is behind Redis time
+	At      int64 // Redis time, ms since the epoch
 }
 
 // JoinRequest asks for a seat.

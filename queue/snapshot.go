@@ -1,5 +1,9 @@
 package queue
 
+import (
+	"time"
+)
+
 // State is the state of a sale. It follows from the settings and Redis time alone and is stored nowhere, so that no
 // two parts of the system can disagree about it.
 type State string
@@ -23,3 +27,87 @@ const (
 	Held      StockState = "held" // none left, but unpaid holds may return
 	Gone      StockState = "gone" // none left and none can return
 )
+
+// Snapshot is a sale as one tick saw it. It never changes.
+type Snapshot struct {
+	Sale    *Sale
+	At      int64 // Redis time, ms since the epoch
+	State   State
+	Stock   StockState
+	Items   map[string]int64 // units left of each item
+	Held    int64            // units of orders that are not paid yet
+	Stopped int64            // ms by which sale time is behind Redis time
+	Version int64            // of the settings
+	Epoch   int64
+	Served  int64 // the cursor: numbers up to here were called or passed
+	Issued  int64 // the highest number given
+	Turns   int64 // turns outstanding
+	Granted int64 // turns given in all
+	Left    int64 // seats given up in all
+
+	// Rate is how many turns a second were given lately; 0 when none were.
+	Rate float64
+
+	gone *departures
+}
+
+// Units is what is left of all items together.
+func (s *Snapshot) Units() int64 {
+	var n int64
+	for _, left := range s.Items {
+		n += left
+	}
+	return n
+}
+
+// Waiting is how many seats wait to be called.
+func (s *Snapshot) Waiting() int64 {
+	return s.Ahead(s.Issued + 1)
+}
+
+// Ahead is how many seats between the cursor and the number have not left. It never rises while a seat lives, because
+// the cursor only moves on and a number given up stays given up.
+func (s *Snapshot) Ahead(number int64) int64 {
+	return max(0, number-1-s.Served-s.gone.between(s.Served, number))
+}
+
+// HasLeft says whether a number above the cursor was given up.
+func (s *Snapshot) HasLeft(number int64) bool { return s.gone.has(number) }
+
+// ItemStock says whether an item can still be had.
+func (s *Snapshot) ItemStock(item string) StockState {
+	switch {
+	case s.Items[item] > 0:
+		return Available
+	case s.Held > 0:
+		return Held
+	}
+	return Gone
+}
+
+// Wall is the moment, in ms since the epoch, at which a deadline in sale time is met if the sale is not stopped again.
+func (s *Snapshot) Wall(deadline int64) int64 { return deadline + s.Stopped }
+
+// ETA is how long a seat with that number waits for its turn at the rate of the last minute, and how long it may well
+// take. It is unknown while no turns are given.
+func (s *Snapshot) ETA(number int64) (eta, most time.Duration, known bool) {
+	if s.Rate <= 0 {
+		return 0, 0, false
+	}
+	seconds := float64(s.Ahead(number)+1) / s.Rate
+	eta = time.Duration(seconds * float64(time.Second))
+	return eta, eta + eta/2 + time.Second, true
+}
+
+// Chance says how likely a seat is to meet stock when it is called: likely when fewer are ahead than there are units,
+// possible while the turns given for the stock left reach it, else unlikely.
+func (s *Snapshot) Chance(number int64) string {
+	ahead, units := s.Ahead(number), s.Units()
+	switch {
+	case ahead < units:
+		return "likely"
+	case float64(ahead) < s.Sale.Line.Ratio*float64(units):
+		return "possible"
+	}
+	return "unlikely"
+}

@@ -1,0 +1,68 @@
+-- Installs a sale, or changes the settings of one that is here. Stock is never set over live stock: a new total moves
+-- what is left by the difference, and not below what was sold.
+--
+-- A sale that is installed is `recovering` until ready.lua has run: if the database knows orders of it, they must have
+-- their marks first. The outbox is left alone, because it may hold orders that no database has yet.
+--
+-- KEYS  1 meta, 2 stock, 3 seats, 4 turns, 5 winners, 6 past, 7 gone, 8 news
+-- ARGV  1 'install' to do nothing when the sale is here, else 'change', 2 settings as JSON, 3 opens, 4 closes, 5 lobby
+--       (ms), 6 order, 7 limit, 8 rate, 9 active, 10 ratio, 11 turn (ms), 12 hold (ms), then for each item: id, total
+-- returns  {1} installed, {0} changed or here already, {-1, field} that field cannot change any more, {-2, item, total
+--          that cannot be gone below}
+local m = read(KEYS[1], fields({ 'order', 'limit', 'items' }))
+local opens, closes, lobby, order, limit = ARGV[3], ARGV[4], ARGV[5], ARGV[6], ARGV[7]
+local ms = math.floor(now() / 1000)
+local items, totals = {}, {}
+for i = 13, #ARGV, 2 do
+  items[#items + 1] = ARGV[i]
+  totals[ARGV[i]] = tonumber(ARGV[i + 1])
+end
+
+if m and ARGV[1] == 'install' then
+  return { 0 }
+end
+
+if not m then
+  local last = redis.call('XREVRANGE', KEYS[8], '+', '-', 'COUNT', 1)
+  local news = #last > 0 and string.match(last[1][1], '^%d+') or '0'
+  redis.call('HSET', KEYS[1], 'run', '', 'v', 1, 'epoch', 1, 'paused', 0, 'tick', int(ms), 'stopped', 0, 'issued', 0,
+    'served', 0, 'granted', 0, 'left', 0, 'held', 0, 'news', news, 'credit', 0, 'ring', '')
+  redis.call('DEL', KEYS[2], KEYS[3], KEYS[4], KEYS[5], KEYS[6], KEYS[7])
+else
+  local started = state(m, ms)
+  if started ~= 'scheduled' then
+    for _, field in ipairs({ { 'opens_at', 'opens', opens }, { 'lobby', 'lobby', lobby }, { 'limit', 'limit', limit },
+      { 'line.order', 'order', order } }) do
+      if m[field[2]] ~= field[3] then
+        return { -1, field[1] }
+      end
+    end
+    if m.items ~= table.concat(items, ' ') then
+      return { -1, 'items' }
+    end
+  end
+  for _, item in ipairs(items) do
+    local before = tonumber(redis.call('HGET', KEYS[1], 't:' .. item) or '0')
+    local units = tonumber(redis.call('HGET', KEYS[2], item) or '0')
+    if units + totals[item] - before < 0 then
+      return { -2, item, int(before - units) }
+    end
+  end
+end
+
+redis.call('HSET', KEYS[1], 'spec', ARGV[2], 'opens', opens, 'closes', closes, 'lobby', lobby, 'order', order,
+  'limit', limit, 'rate', ARGV[8], 'active', ARGV[9], 'ratio', ARGV[10], 'turn', ARGV[11], 'hold', ARGV[12],
+  'items', table.concat(items, ' '))
+redis.call('HINCRBY', KEYS[1], 'v', 1)
+for item in string.gmatch(m and m.items or '', '%S+') do
+  if not totals[item] then
+    redis.call('HDEL', KEYS[1], 't:' .. item)
+    redis.call('HDEL', KEYS[2], item)
+  end
+end
+for _, item in ipairs(items) do
+  local before = tonumber(redis.call('HGET', KEYS[1], 't:' .. item) or '0')
+  redis.call('HINCRBY', KEYS[2], item, totals[item] - before)
+  redis.call('HSET', KEYS[1], 't:' .. item, int(totals[item]))
+end
+return { m and 0 or 1 }

@@ -1,0 +1,171 @@
+-- Put before every script when it is compiled. What stands here is the part of the rules that several scripts share.
+
+-- now returns Redis time in microseconds since the Unix epoch: the only clock that decides anything.
+local function now()
+  local t = redis.call('TIME')
+  return tonumber(t[1]) * 1000000 + tonumber(t[2])
+end
+
+-- int writes a number without exponent, which tostring would use from 10^14 on.
+local function int(n)
+  return string.format('%.0f', n)
+end
+
+-- read returns the named fields of the meta hash as a table of strings, or nil when the sale is not here.
+local function read(meta, names)
+  local values = redis.call('HMGET', meta, unpack(names))
+  local m, here = {}, false
+  for i, name in ipairs(names) do
+    if values[i] then
+      m[name] = values[i]
+      here = true
+    end
+  end
+  return here and m or nil
+end
+
+-- STATE names the fields that state and sale_time need.
+local STATE = { 'run', 'opens', 'closes', 'lobby', 'paused', 'tick', 'stopped' }
+
+-- fields returns the names of STATE and more.
+local function fields(more)
+  local names = {}
+  for _, name in ipairs(STATE) do
+    names[#names + 1] = name
+  end
+  for _, name in ipairs(more) do
+    names[#names + 1] = name
+  end
+  return names
+end
+
+-- state follows from settings and time alone. `run` is the server's run id for which the sale was last put right:
+-- after a restart, a failover or a loss it differs, and nothing is granted until recovery has run.
+local function state(m, ms)
+  if m.run ~= run_id() then
+    return 'recovering'
+  end
+  if ms >= tonumber(m.closes) then
+    return 'closed'
+  end
+  if ms < tonumber(m.opens) then
+    return ms >= tonumber(m.lobby) and 'lobby' or 'scheduled'
+  end
+  return m.paused == '1' and 'paused' or 'open'
+end
+
+-- GAP is the longest time between two ticks, in milliseconds, that counts as running: with no tick nobody could have
+-- been given or shown a turn, so an outage must not eat one.
+local GAP = 2000
+
+-- stopped returns how long, in milliseconds, the sale clock has stood still up to ms: sale time is Redis time less
+-- this. The clock stands still before opening, while paused, over a backward step and over a gap between ticks.
+local function stopped(m, ms)
+  local sum, last, opens = tonumber(m.stopped), tonumber(m.tick), tonumber(m.opens)
+  local gap = ms - last
+  if gap < 0 or gap > GAP or m.paused == '1' or m.run ~= run_id() then
+    return sum + gap
+  end
+  if last < opens then
+    return sum + math.min(ms, opens) - last
+  end
+  return sum
+end
+
+-- left returns the units of all items that can be taken now.
+local function left(stock)
+  local sum = 0
+  for _, units in ipairs(redis.call('HVALS', stock)) do
+    sum = sum + tonumber(units)
+  end
+  return sum
+end
+
+-- stock_state says what becomes of someone who waits: held means that unpaid orders may still give units back.
+local function stock_state(units, held)
+  if units > 0 then
+    return 'available'
+  end
+  return tonumber(held or '0') > 0 and 'held' or 'gone'
+end
+
+-- What a seat can be; the numbers are those of SeatStatus in package queue.
+local NONE, WAITING, TURN, MISSED, BUYER = 0, 1, 2, 3, 4
+
+-- place returns where a user stands: status, number, the deadline of a turn in sale time, and the mark of a buyer.
+local function place(seats, turns, winners, user, served, sale_ms)
+  local number = redis.call('HGET', seats, user) or '0'
+  local mark = redis.call('HGET', winners, user)
+  if mark then
+    return BUYER, number, '0', mark
+  end
+  if number == '0' then
+    return NONE, '0', '0', ''
+  end
+  if tonumber(number) > served then
+    return WAITING, number, '0', ''
+  end
+  local deadline = redis.call('ZSCORE', turns, number)
+  if deadline and tonumber(deadline) > sale_ms then
+    return TURN, number, int(tonumber(deadline)), ''
+  end
+  return MISSED, number, '0', ''
+end
+
+-- tell appends to the news that every node reads with its tick. The id is a counter without holes, so a node that
+-- missed trimmed entries sees the hole. The stream is capped because nothing depends on it: a node that fell behind
+-- reads its seats again.
+local function tell(meta, news, ...)
+  local id = redis.call('HINCRBY', meta, 'news', 1)
+  redis.call('XADD', news, 'MAXLEN', '~', 20000, int(id) .. '-0', ...)
+end
+
+-- mark_of returns the value that the winners hash keeps for an order. The request id comes last because it alone may
+-- hold any character.
+local function mark_of(order, item, qty, at, pay_by, request)
+  return order .. '|' .. item .. '|' .. qty .. '|' .. at .. '|' .. pay_by .. '|' .. request
+end
+
+-- mark_parts takes a mark apart: order, item, qty, at, pay_by, request.
+local function mark_parts(mark)
+  return string.match(mark, '^([^|]*)|([^|]*)|([^|]*)|([^|]*)|([^|]*)|(.*)$')
+end
+
+-- limited counts a request against one limit and returns nil, or how many microseconds later it may come again. The
+-- key holds the moments of the last `most` requests that passed, so that any window holds at most `most`; a refused
+-- request is not counted, so that steady use below the limit is never refused.
+local function limited(key, most, window, at)
+  local oldest = redis.call('LINDEX', key, most - 1)
+  if oldest and at - tonumber(oldest) < window then
+    return tonumber(oldest) + window - at
+  end
+  if redis.call('LPUSH', key, int(at)) > most then
+    redis.call('RPOP', key)
+  end
+  redis.call('PEXPIRE', key, math.ceil(window / 1000))
+  return nil
+end
+
+-- refused checks entry i of a call against the limits given as ARGV 1–4 (user limit and window, address limit and
+-- window; limit 0 = off). Its keys stand behind the `base` fixed keys, one for each limit that is on. It returns nil,
+-- or the reply of a limited entry: -5, 1 (user) or 2 (address), microseconds to wait.
+local function refused(base, i, at)
+  local user, address = tonumber(ARGV[1]), tonumber(ARGV[3])
+  local each = (user > 0 and 1 or 0) + (address > 0 and 1 or 0)
+  local key = base + (i - 1) * each
+  if user > 0 then
+    key = key + 1
+    local wait = limited(KEYS[key], user, tonumber(ARGV[2]), at)
+    if wait then
+      return { -5, 1, int(wait) }
+    end
+  end
+  if address > 0 then
+    key = key + 1
+    local wait = limited(KEYS[key], address, tonumber(ARGV[4]), at)
+    if wait then
+      return { -5, 2, int(wait) }
+    end
+  end
+  return nil
+end

@@ -1,0 +1,41 @@
+-- Gives each user a seat, or returns the one held. A call that resumes never takes a new seat: somebody who comes back
+-- too late is told so before starting again at the end of the line.
+--
+-- KEYS  1 meta, 2 seats, 3 turns, 4 winners, 5 stock, then the limit keys of each user
+-- ARGV  1 user limit, 2 its window, 3 address limit, 4 its window (microseconds), then for each user: user, 1 to
+--       resume or 0
+-- returns  {ms, state, stock state, epoch, stopped ms}, then for each user
+--          {status, number, deadline in sale time, mark}; {-4} not joinable in this state; {-2} stock gone;
+--          {-5, which limit, microseconds to wait}; nothing at all when the sale is not here
+local m = read(KEYS[1], fields({ 'served', 'epoch', 'held', 'order' }))
+if not m then
+  return {}
+end
+local at = now()
+local ms = math.floor(at / 1000)
+local phase = state(m, ms)
+local still = stopped(m, ms)
+local stock = stock_state(left(KEYS[5]), m.held)
+local served = tonumber(m.served)
+local replies = { { int(ms), phase, stock, m.epoch, int(still) } }
+for i = 1, (#ARGV - 4) / 2 do
+  local user, resume = ARGV[3 + 2 * i], ARGV[4 + 2 * i] == '1'
+  local reply = refused(5, i, at)
+  if not reply then
+    local status, number, deadline, mark = place(KEYS[2], KEYS[3], KEYS[4], user, served, ms - still)
+    if (status == NONE or status == MISSED) and not resume and phase ~= 'recovering' then
+      if phase == 'scheduled' or phase == 'closed' then
+        reply = { -4 }
+      elseif stock == 'gone' then
+        reply = { -2 }
+      elseif m.order ~= 'off' then
+        number = int(redis.call('HINCRBY', KEYS[1], 'issued', 1))
+        redis.call('HSET', KEYS[2], user, number)
+        status = WAITING
+      end
+    end
+    reply = reply or { status, number, deadline, mark }
+  end
+  replies[#replies + 1] = reply
+end
+return replies

@@ -1,0 +1,33 @@
+package queue
+
+import (
+	"fmt"
+	"time"
+
+	"github.com/redis/go-redis/v9"
+)
+
+// Timeouts of the hot path: every script is short, so an answer that takes longer means trouble, and a shopper is told
+// so while it is worth trying again.
+const (
+	dialTimeout = 2 * time.Second
+	callTimeout = 500 * time.Millisecond
+)
+
+// Connect makes a client for a Redis URL (redis://, rediss://, or unix://). It does not dial. The client never repeats
+// a command by itself: a script whose answer was lost may have run, so repeats are made here, with the same ids.
+func Connect(url string, pool int) (redis.UniversalClient, error) {
+	opts, err := redis.ParseURL(url)
+	if err != nil {
+		// The error of the library may quote the URL, and with it a password.
+		return nil, fmt.Errorf("--redis-url is not a Redis URL: write it like redis://:password@host:6379/0")
+	}
+	opts.MaxRetries = -1
+	opts.DialTimeout = dialTimeout
+	opts.ReadTimeout = callTimeout
+	opts.WriteTimeout = callTimeout
+	opts.PoolSize = pool
+	opts.MinIdleConns = pool / 2
+	opts.ContextTimeoutEnabled = true
+	return redis.NewClient(opts), nil
+}

@@ -1,0 +1,213 @@
+package queue
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"strconv"
+	"time"
+)
+
+// Join gives the user a seat, or returns the one held. With Resume it only returns what is held: Missed or NoSeat tell
+// somebody who came back too late. In a sale without a line the status is NoSeat, and grabs need none.
+//
+// Errors: Conflict when the sale's state or stock admits nobody (the seat's State and Stock say which), Limited, and
+// Unavailable while Redis is away or the sale recovers. It blocks on Redis, at most a few seconds.
+func (q *Queue) Join(ctx context.Context, req JoinRequest) (Seat, error) {
+	return q.lane(req.Sale).joins.do(ctx, req)
+}
+
+func (q *Queue) joinBatch(ctx context.Context, sale string, reqs []JoinRequest) ([]Seat, []error) {
+	k := keysOf(sale)
+	names := []string{k.meta, k.seats, k.turns, k.winners, k.stock}
+	args := q.limitArgs()
+	for _, req := range reqs {
+		names = q.limitKeys(names, k, req.User, req.Address)
+		resume := 0
+		if req.Resume > 0 {
+			resume = 1
+		}
+		args = append(args, req.User, resume)
+	}
+	seats, errs := make([]Seat, len(reqs)), make([]error, len(reqs))
+	v, err := q.run(ctx, "join", names, args)
+	if err != nil {
+		return seats, fill(errs, err)
+	}
+	r := &reply{script: "join"}
+	rows := r.list(v, 0)
+	if len(rows) == 0 {
+		return seats, fill(errs, errNotHere(sale))
+	}
+	rows = r.list(v, 1+len(reqs))
+	head := r.seatHead(rows[0])
+	for i, req := range reqs {
+		seat := head
+		seat.User = req.User
+		row := r.list(rows[1+i], 1)
+		switch code := r.int(row[0]); code {
+		case codeLimited:
+			errs[i] = q.limitError(r, row)
+		case codeNotOpen:
+			errs[i] = &Error{Code: Conflict, Message: fmt.Sprintf("the sale %q cannot be joined: it is %s", sale, seat.State)}
+		case codeSoldOut:
+			errs[i] = &Error{Code: Conflict, Message: fmt.Sprintf("the sale %q is sold out and nothing can return", sale)}
+		default:
+			r.place(&seat, sale, row)
+			if seat.State == Recovering && seat.Status != Buyer && seat.Status != Waiting && seat.Status != Turn {
+				errs[i] = errNotHere(sale)
+			}
+		}
+		seats[i] = seat
+	}
+	if r.err != nil {
+		return seats, fill(errs, r.err)
+	}
+	return seats, errs
+}
+
+// Look says where a user stands, and changes nothing. Errors: Unavailable.
+func (q *Queue) Look(ctx context.Context, sale, user string) (Seat, error) {
+	seats, err := q.LookMany(ctx, sale, []string{user})
+	if err != nil {
+		return Seat{}, err
+	}
+	return seats[0], nil
+}
+
+// LookMany is Look for many users in few calls; the seats come in the order of the users.
+func (q *Queue) LookMany(ctx context.Context, sale string, users []string) ([]Seat, error) {
+	const page = 500
+	k := keysOf(sale)
+	seats := make([]Seat, 0, len(users))
+	for start := 0; start < len(users); start += page {
+		part := users[start:min(start+page, len(users))]
+		args := make([]any, len(part))
+		for i, user := range part {
+			args[i] = user
+		}
+		v, err := q.run(ctx, "look", []string{k.meta, k.seats, k.turns, k.winners, k.stock}, args)
+		if err != nil {
+			return nil, err
+		}
+		r := &reply{script: "look"}
+		rows := r.list(v, 0)
+		if len(rows) == 0 {
+			return nil, errNotHere(sale)
+		}
+		rows = r.list(v, 1+len(part))
+		head := r.seatHead(rows[0])
+		for i, user := range part {
+			seat := head
+			seat.User = user
+			r.place(&seat, sale, r.list(rows[1+i], 4))
+			seats = append(seats, seat)
+		}
+		if r.err != nil {
+			return nil, r.err
+		}
+	}
+	return seats, nil
+}
+
+// Leave gives up the user's seat with that number; a seat that is not theirs any more is left alone, so a repeat does
+// no harm. An order stays. Errors: Unavailable.
+func (q *Queue) Leave(ctx context.Context, sale, user string, number int64) error {
+	k := keysOf(sale)
+	v, err := q.run(ctx, "leave", []string{k.meta, k.seats, k.turns, k.gone, k.news},
+		[]any{user, strconv.FormatInt(number, 10)})
+	if err != nil {
+		return err
+	}
+	r := &reply{script: "leave"}
+	if r.int(v) < 0 {
+		return errNotHere(sale)
+	}
+	return r.err
+}
+
+// Codes of the entries that the scripts reply; where they overlap with Result they mean the same.
+const (
+	codeSuccess    = 0
+	codeAlready    = -1
+	codeSoldOut    = -2
+	codeNoTurn     = -3
+	codeNotOpen    = -4
+	codeLimited    = -5
+	codeNoItem     = -6
+	codeRecovering = -7
+	codeQty        = -8
+)
+
+// seatHead reads what join and look say of the sale.
+func (r *reply) seatHead(v any) Seat {
+	row := r.list(v, 5)
+	return Seat{
+		At: r.int(row[0]), State: State(r.text(row[1])), Stock: StockState(r.text(row[2])),
+		Epoch: r.int(row[3]), Stopped: r.int(row[4]),
+	}
+}
+
+// place reads what join and look say of a user.
+func (r *reply) place(seat *Seat, sale string, v []any) {
+	row := r.list(v, 4)
+	seat.Status, seat.Number = SeatStatus(r.int(row[0])), r.int(row[1])
+	if deadline := r.int(row[2]); deadline > 0 {
+		seat.Deadline = deadline
+		seat.Until = deadline + seat.Stopped
+	}
+	if seat.Status == Buyer {
+		seat.Order = r.mark(sale, seat.User, r.text(row[3]))
+	}
+}
+
+// limitArgs are the first arguments of every script that checks limits.
+func (q *Queue) limitArgs() []any {
+	u, a := q.opts.UserLimit, q.opts.AddressLimit
+	return []any{u.N, u.Per.Microseconds(), a.N, a.Per.Microseconds()}
+}
+
+// limitKeys adds the keys of one entry of such a script.
+func (q *Queue) limitKeys(names []string, k keys, user, address string) []string {
+	if q.opts.UserLimit.On() {
+		names = append(names, k.userLimit(user))
+	}
+	if q.opts.AddressLimit.On() {
+		names = append(names, k.addressLimit(address))
+	}
+	return names
+}
+
+// limitError reads an entry that was refused by a limit.
+func (q *Queue) limitError(r *reply, row []any) error {
+	row = r.list(row, 3)
+	limit, who := q.opts.UserLimit, "you"
+	if r.int(row[1]) == 2 {
+		limit, who = q.opts.AddressLimit, "your address"
+	}
+	wait := time.Duration(r.int(row[2])) * time.Microsecond
+	return &Error{
+		Code:       Limited,
+		Message:    fmt.Sprintf("it is crowded: %s may ask %s; you keep your place, try again in a moment", who, limit),
+		RetryAfter: wait,
+		Limit:      limit.N,
+		Reset:      time.Now().Add(wait),
+	}
+}
+
+// fill gives every request of a call the same error. What a script did is unknown when its answer was lost.
+func fill(errs []error, err error) []error {
+	var e *Error
+	if !errors.As(err, &e) {
+		err = &Error{
+			Code:       Unavailable,
+			Message:    "the line cannot be reached just now; your place is kept, try again in a moment",
+			RetryAfter: time.Second,
+			Err:        err,
+		}
+	}
+	for i := range errs {
+		errs[i] = err
+	}
+	return errs
+}

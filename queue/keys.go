@@ -1,0 +1,43 @@
+package queue
+
+// All names in Redis stand here. Every key of a sale starts sluice:{<sale>}: so that one sale is one cluster slot, and a
+// script is given every key it touches.
+const (
+	salesKey = "sluice:sales" // set: which sales there are
+)
+
+// keys are the names of one sale.
+type keys struct {
+	meta    string // hash: settings, state, counters
+	stock   string // hash: item → units left
+	seats   string // hash: user → number
+	turns   string // sorted set: number → deadline in sale time
+	gone    string // bitmap: numbers that were given up
+	winners string // hash: user → mark of the live order
+	past    string // hash: user → mark of the order released last
+	outbox  string // stream: orders on their way to the broker
+	news    string // stream, capped: what each tick tells the nodes
+	limit   string // prefix of the lists of the limits
+}
+
+func keysOf(sale string) keys {
+	prefix := "sluice:{" + sale + "}:"
+	return keys{
+		meta:    prefix + "meta",
+		stock:   prefix + "stock",
+		seats:   prefix + "seats",
+		turns:   prefix + "turns",
+		gone:    prefix + "gone",
+		winners: prefix + "winners",
+		past:    prefix + "past",
+		outbox:  prefix + "outbox",
+		news:    prefix + "news",
+		limit:   prefix + "limit:",
+	}
+}
+
+// userLimit holds the moments of the user's last requests.
+func (k keys) userLimit(user string) string { return k.limit + "u:" + user }
+
+// addressLimit holds the moments of the last requests from an address.
+func (k keys) addressLimit(address string) string { return k.limit + "a:" + address }

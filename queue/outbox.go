@@ -1,0 +1,154 @@
+package queue
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"strings"
+	"time"
+
+	"github.com/redis/go-redis/v9"
+)
+
+// relayGroup is the consumer group that all relays of a sale share.
+const relayGroup = "relay"
+
+// Outbox is the stream of a sale's orders on their way to the broker, read as one relay. Nothing is ever trimmed: an
+// entry goes only when it is Done.
+type Outbox struct {
+	q        *Queue
+	sale     string
+	consumer string
+}
+
+// Entry is an order in the outbox.
+type Entry struct {
+	ID    string // of the stream
+	Order Order
+}
+
+// Outbox opens the outbox of a sale for the relay with that name. Names of relays that run at the same time must
+// differ. It does not call Redis.
+func (q *Queue) Outbox(sale, consumer string) *Outbox {
+	return &Outbox{q: q, sale: sale, consumer: consumer}
+}
+
+// Read returns entries that no relay has read, at most max, and waits up to block for the first (0 = does not wait).
+// No entries and no error mean that there are none. Errors: Unavailable.
+func (o *Outbox) Read(ctx context.Context, max int, block time.Duration) ([]Entry, error) {
+	if block == 0 {
+		block = -1 // the library's word for not waiting
+	}
+	for attempt := 0; ; attempt++ {
+		streams, err := o.q.rdb.XReadGroup(ctx, &redis.XReadGroupArgs{
+			Group: relayGroup, Consumer: o.consumer, Streams: []string{keysOf(o.sale).outbox, ">"},
+			Count: int64(max), Block: block,
+		}).Result()
+		switch {
+		case errors.Is(err, redis.Nil):
+			return nil, nil
+		case err != nil && noGroup(err) && attempt == 0:
+			if err := o.create(ctx); err != nil {
+				return nil, err
+			}
+			continue
+		case err != nil:
+			return nil, fmt.Errorf("read the outbox of sale %s: %w", o.sale, err)
+		case len(streams) == 0:
+			return nil, nil
+		}
+		return o.entries(streams[0].Messages)
+	}
+}
+
+// Claim takes over entries that were read at least minIdle ago and are not done: those of relays that died, and our own
+// that were not finished. Errors: Unavailable.
+func (o *Outbox) Claim(ctx context.Context, minIdle time.Duration, max int) ([]Entry, error) {
+	messages, _, err := o.q.rdb.XAutoClaim(ctx, &redis.XAutoClaimArgs{
+		Stream: keysOf(o.sale).outbox, Group: relayGroup, Consumer: o.consumer, MinIdle: minIdle, Start: "0", Count: int64(max),
+	}).Result()
+	if err != nil && noGroup(err) {
+		return nil, o.create(ctx)
+	}
+	if err != nil {
+		return nil, fmt.Errorf("claim from the outbox of sale %s: %w", o.sale, err)
+	}
+	return o.entries(messages)
+}
+
+// Done removes entries that the broker has confirmed. Errors: Unavailable; repeating it does no harm.
+func (o *Outbox) Done(ctx context.Context, ids []string) error {
+	if len(ids) == 0 {
+		return nil
+	}
+	key := keysOf(o.sale).outbox
+	_, err := o.q.rdb.Pipelined(ctx, func(p redis.Pipeliner) error {
+		p.XAck(ctx, key, relayGroup, ids...)
+		p.XDel(ctx, key, ids...)
+		return nil
+	})
+	if err != nil {
+		return fmt.Errorf("clear %d entries from the outbox of sale %s: %w", len(ids), o.sale, err)
+	}
+	return nil
+}
+
+// create makes the group, from the start of the stream: a group that was lost must not skip what waits in it.
+func (o *Outbox) create(ctx context.Context) error {
+	err := o.q.rdb.XGroupCreateMkStream(ctx, keysOf(o.sale).outbox, relayGroup, "0").Err()
+	if err != nil && !redis.HasErrorPrefix(err, "BUSYGROUP") {
+		return fmt.Errorf("create the relay group of sale %s: %w", o.sale, err)
+	}
+	return nil
+}
+
+func (o *Outbox) entries(messages []redis.XMessage) ([]Entry, error) {
+	r := &reply{script: "outbox of sale " + o.sale}
+	entries := make([]Entry, 0, len(messages))
+	for _, m := range messages {
+		if m.Values == nil {
+			continue // claimed, but deleted meanwhile
+		}
+		user := r.text(m.Values["user"])
+		order := r.mark(o.sale, user, r.text(m.Values["mark"]))
+		if r.err != nil {
+			return nil, r.err
+		}
+		entries = append(entries, Entry{ID: m.ID, Order: *order})
+	}
+	return entries, nil
+}
+
+// OutboxLen is how many orders wait in the outbox of a sale. Errors: Unavailable.
+func (q *Queue) OutboxLen(ctx context.Context, sale string) (int64, error) {
+	n, err := q.rdb.XLen(ctx, keysOf(sale).outbox).Result()
+	if err != nil {
+		return 0, fmt.Errorf("measure the outbox of sale %s: %w", sale, err)
+	}
+	return n, nil
+}
+
+// OutboxIDs are the ids of the orders that wait in the outbox of a sale. Errors: Unavailable.
+func (q *Queue) OutboxIDs(ctx context.Context, sale string) (map[string]bool, error) {
+	const page = 1000
+	ids, from := map[string]bool{}, "-"
+	for {
+		messages, err := q.rdb.XRangeN(ctx, keysOf(sale).outbox, from, "+", page).Result()
+		if err != nil {
+			return nil, fmt.Errorf("read the outbox of sale %s: %w", sale, err)
+		}
+		entries, err := (&Outbox{sale: sale}).entries(messages)
+		if err != nil {
+			return nil, err
+		}
+		for _, e := range entries {
+			ids[e.Order.ID] = true
+		}
+		if len(messages) < page {
+			return ids, nil
+		}
+		from = "(" + messages[len(messages)-1].ID
+	}
+}
+
+func noGroup(err error) bool { return strings.HasPrefix(err.Error(), "NOGROUP") }

@@ -1,0 +1,187 @@
+package queue
+
+import (
+	"context"
+	"encoding/json"
+	"fmt"
+	"slices"
+	"strconv"
+	"time"
+)
+
+// Sales lists the ids of the sales that Redis has, in order. Errors: Unavailable.
+func (q *Queue) Sales(ctx context.Context) ([]string, error) {
+	ids, err := q.rdb.SMembers(ctx, salesKey).Result()
+	if err != nil {
+		return nil, fmt.Errorf("list the sales: %w", err)
+	}
+	slices.Sort(ids)
+	return ids, nil
+}
+
+// Sale returns the settings of a sale as they stand in Redis. Errors: NoSuchSale, Unavailable.
+func (q *Queue) Sale(ctx context.Context, id string) (Sale, error) {
+	values, err := q.rdb.HMGet(ctx, keysOf(id).meta, "spec", "opens", "closes", "lobby").Result()
+	if err != nil {
+		return Sale{}, fmt.Errorf("read the settings of sale %s: %w", id, err)
+	}
+	r := &reply{script: "settings of sale " + id}
+	if values[0] == nil {
+		return Sale{}, &Error{Code: NoSuchSale, Message: fmt.Sprintf("there is no sale %q", id)}
+	}
+	var sale Sale
+	if err := json.Unmarshal([]byte(r.text(values[0])), &sale); err != nil {
+		return Sale{}, fmt.Errorf("read the settings of sale %s: %w", id, err)
+	}
+	// What open and close moved stands beside the settings.
+	sale.OpensAt = time.UnixMilli(r.int(values[1])).UTC()
+	sale.ClosesAt = time.UnixMilli(r.int(values[2])).UTC()
+	return sale, r.err
+}
+
+// Installed says whether Redis has the sale, and whether it is ready: false after a loss, a restart or a failover,
+// until Restore has run. Errors: Unavailable.
+func (q *Queue) Installed(ctx context.Context, id string) (here, ready bool, err error) {
+	seat, err := q.Look(ctx, id, "")
+	if isNotHere(err) {
+		return false, false, nil
+	}
+	if err != nil {
+		return false, false, err
+	}
+	return true, seat.State != Recovering, nil
+}
+
+// Install brings a sale to Redis that it does not have; one that is there is left as it is. The sale recovers until
+// Restore has run. Errors: Unavailable.
+func (q *Queue) Install(ctx context.Context, sale Sale) error {
+	return q.apply(ctx, sale, "install")
+}
+
+// Apply changes the settings of a sale, or installs it. It is idempotent. Of a sale that can be joined already, only
+// title, closes_at, prices, the line's figures, hold and stock can change; stock not below what was sold. Errors:
+// Conflict with the reason, Unavailable.
+func (q *Queue) Apply(ctx context.Context, sale Sale) error {
+	return q.apply(ctx, sale, "change")
+}
+
+func (q *Queue) apply(ctx context.Context, sale Sale, mode string) error {
+	spec, err := json.Marshal(sale)
+	if err != nil {
+		return fmt.Errorf("write the settings of sale %s: %w", sale.ID, err)
+	}
+	k := keysOf(sale.ID)
+	lobby := int64(0)
+	if sale.Lobby > 0 {
+		lobby = sale.OpensAt.UnixMilli() - sale.Lobby.Milliseconds()
+	}
+	args := []any{
+		mode, spec, sale.OpensAt.UnixMilli(), sale.ClosesAt.UnixMilli(), lobby, string(sale.Line.Order), sale.Limit,
+		sale.Line.Rate, sale.Line.Active, strconv.FormatFloat(sale.Line.Ratio, 'f', -1, 64),
+		sale.Line.Turn.Milliseconds(), sale.Hold.Milliseconds(),
+	}
+	for _, item := range sale.Items {
+		args = append(args, item.ID, item.Stock)
+	}
+	v, err := q.run(ctx, "apply", []string{k.meta, k.stock, k.seats, k.turns, k.winners, k.past, k.gone, k.news}, args)
+	if err != nil {
+		return err
+	}
+	r := &reply{script: "apply"}
+	row := r.list(v, 1)
+	switch code := r.int(row[0]); code {
+	case 0, 1:
+	case -1:
+		return &Error{Code: Conflict, Message: fmt.Sprintf(
+			"%s cannot change any more: people may have joined the sale %q", r.text(r.list(v, 2)[1]), sale.ID)}
+	case -2:
+		row = r.list(v, 3)
+		return &Error{Code: Conflict, Message: fmt.Sprintf(
+			"the stock of %s cannot be lower than the %d units that were sold", r.text(row[1]), r.int(row[2]))}
+	default:
+		r.fail("a known code was expected", code)
+	}
+	if r.err != nil {
+		return r.err
+	}
+	// Last, so that a sale is listed only when it is there. If this is lost, applying or restoring again adds it.
+	if err := q.rdb.SAdd(ctx, salesKey, sale.ID).Err(); err != nil {
+		return fmt.Errorf("list sale %s: %w", sale.ID, err)
+	}
+	return nil
+}
+
+// Open opens a sale now. Errors: NoSuchSale, Conflict when it is closed, Unavailable.
+func (q *Queue) Open(ctx context.Context, id string) (Sale, error) { return q.control(ctx, id, "open") }
+
+// Pause stops turns and grabs at once; the sale clock stands still. Errors: as Open.
+func (q *Queue) Pause(ctx context.Context, id string) (Sale, error) {
+	return q.control(ctx, id, "pause")
+}
+
+// Resume ends a pause. Errors: as Open.
+func (q *Queue) Resume(ctx context.Context, id string) (Sale, error) {
+	return q.control(ctx, id, "resume")
+}
+
+// Close ends a sale now; unpaid holds stay payable. Errors: as Open.
+func (q *Queue) Close(ctx context.Context, id string) (Sale, error) {
+	return q.control(ctx, id, "close")
+}
+
+func (q *Queue) control(ctx context.Context, id, action string) (Sale, error) {
+	v, err := q.run(ctx, "control", []string{keysOf(id).meta}, []any{action})
+	if err != nil {
+		return Sale{}, err
+	}
+	r := &reply{script: "control"}
+	row := r.list(v, 0)
+	if len(row) == 0 {
+		return Sale{}, &Error{Code: NoSuchSale, Message: fmt.Sprintf("there is no sale %q", id)}
+	}
+	if len(row) == 2 {
+		state := r.text(row[1])
+		if State(state) == Recovering {
+			return Sale{}, errNotHere(id)
+		}
+		return Sale{}, &Error{Code: Conflict, Message: fmt.Sprintf("the sale %q is %s: it is too late to %s it", id, state, action)}
+	}
+	if r.err != nil {
+		return Sale{}, r.err
+	}
+	return q.Sale(ctx, id)
+}
+
+// Restore puts a sale right whose Redis state is missing or of another run of the server: total stock where nothing is
+// there, then the mark of every live order in the database, taking its stock where the mark was lost, and the release
+// of orders that ended. `orders` yields the orders of the database in pages. The sale is granted again when it returns
+// nil. It may run several times, also at once: every step is idempotent for each order. Errors: Unavailable.
+func (q *Queue) Restore(ctx context.Context, sale Sale, orders func(yield func([]Order) error) error) error {
+	if err := q.Install(ctx, sale); err != nil {
+		return err
+	}
+	err := orders(func(page []Order) error {
+		live := make([]Order, 0, len(page))
+		for _, order := range page {
+			if order.Status.Live() {
+				live = append(live, order)
+			} else if _, err := q.release(ctx, order, ""); err != nil {
+				return err
+			}
+		}
+		_, err := q.adopt(ctx, sale.ID, live, "")
+		return err
+	})
+	if err != nil {
+		return fmt.Errorf("restore sale %s: %w", sale.ID, err)
+	}
+	v, err := q.run(ctx, "ready", []string{keysOf(sale.ID).meta}, nil)
+	if err != nil {
+		return err
+	}
+	r := &reply{script: "ready"}
+	if r.int(v) < 0 {
+		return errNotHere(sale.ID) // lost again meanwhile
+	}
+	return r.err
+}

@@ -1,0 +1,224 @@
+package queue
+
+import (
+	"context"
+	"log/slog"
+	"sync/atomic"
+	"time"
+)
+
+// How often a node ticks: fast while somebody waits or holds a turn in an open sale, slowly otherwise. A kick makes a
+// tick come sooner, but ticks keep a distance so that many kicks cost no more than one.
+const (
+	tickBusy   = 100 * time.Millisecond
+	tickIdle   = time.Second
+	tickLeast  = 20 * time.Millisecond
+	newsMost   = 1000
+	rateWindow = 60 * time.Second
+)
+
+// Observer is told of each tick of a sale, one at a time. `missed` says that news were lost before it: what the
+// observer knows of its seats must be read again. It should return quickly: the next tick waits for it.
+type Observer interface {
+	Tick(s *Snapshot, events []Event, missed bool)
+}
+
+// Watcher ticks one sale on one node and keeps the newest snapshot.
+type Watcher struct {
+	q        *Queue
+	sale     string
+	observer Observer
+	kick     chan struct{}
+	newest   atomic.Pointer[Snapshot]
+	log      *slog.Logger
+
+	// Only Run touches these.
+	known struct {
+		news int64 // -1 = none read yet
+		left int64 // -1 = no bitmap yet
+	}
+	settings *Sale
+	version  int64
+	gone     *departures
+	samples  []sample
+}
+
+// sample is how many turns had been given at a moment.
+type sample struct{ at, granted int64 }
+
+// NewWatcher makes the watcher of a sale; observer may be nil.
+func NewWatcher(q *Queue, sale string, observer Observer) *Watcher {
+	w := &Watcher{q: q, sale: sale, observer: observer, kick: make(chan struct{}, 1), log: q.opts.Logger.With("sale", sale)}
+	w.known.news, w.known.left = -1, -1
+	return w
+}
+
+// Snapshot is the newest one, nil before the first tick. It may be called at any time.
+func (w *Watcher) Snapshot() *Snapshot { return w.newest.Load() }
+
+// Kick makes the next tick come at once. A tick that is under way does not count: the next one begins after the kick.
+func (w *Watcher) Kick() {
+	select {
+	case w.kick <- struct{}{}:
+	default:
+	}
+}
+
+// Run ticks until ctx ends. Trouble with Redis is logged when it begins and when it ends, and retried.
+func (w *Watcher) Run(ctx context.Context) error {
+	timer := time.NewTimer(0)
+	defer timer.Stop()
+	failing := false
+	for {
+		select {
+		case <-ctx.Done():
+			return ctx.Err()
+		case <-timer.C:
+		case <-w.kick:
+		}
+		// A kick that arrived before the tick begins is served by it.
+		select {
+		case <-w.kick:
+		default:
+		}
+		begun := time.Now()
+		more, err := w.tick(ctx)
+		if ctx.Err() != nil {
+			return ctx.Err()
+		}
+		if failed := err != nil; failed != failing {
+			failing = failed
+			if failed {
+				w.log.Error("the line cannot be read; shoppers keep their places and see nothing new until it can", "err", err)
+			} else {
+				w.log.Info("the line can be read again")
+			}
+		}
+		wait := w.pause(err, more)
+		// The distance also holds for kicks, and ctx ends the wait.
+		if rest := tickLeast - time.Since(begun); rest > 0 && !more {
+			select {
+			case <-ctx.Done():
+				return ctx.Err()
+			case <-time.After(rest):
+			}
+			wait -= rest
+		}
+		timer.Reset(max(0, wait))
+	}
+}
+
+// pause is how long to wait for the next tick unless kicked.
+func (w *Watcher) pause(err error, more bool) time.Duration {
+	s := w.newest.Load()
+	switch {
+	case err != nil:
+		return tickBusy * 2
+	case more:
+		return 0
+	case s == nil || s.State == Recovering:
+		return tickBusy
+	case s.State == Open && (s.Issued > s.Served || s.Turns > 0):
+		return tickBusy
+	}
+	wait := tickIdle
+	for _, edge := range []time.Time{s.Sale.OpensAt, s.Sale.ClosesAt} {
+		if d := time.Duration(edge.UnixMilli()-s.At) * time.Millisecond; d > 0 {
+			wait = min(wait, d)
+		}
+	}
+	return wait
+}
+
+// tick makes one call, and tells the observer what it returned.
+func (w *Watcher) tick(ctx context.Context) (more bool, err error) {
+	ctx, cancel := context.WithTimeout(ctx, gatherTimeout)
+	defer cancel()
+	k := keysOf(w.sale)
+	v, err := w.q.run(ctx, "tick", []string{k.meta, k.stock, k.turns, k.gone, k.news},
+		[]any{w.known.news, w.known.left, newsMost})
+	if err != nil {
+		return false, err
+	}
+	r := &reply{script: "tick"}
+	if len(r.list(v, 0)) == 0 {
+		return false, errNotHere(w.sale)
+	}
+	rows := r.list(v, 4)
+	head := r.list(rows[0], 14)
+	s := &Snapshot{
+		At: r.int(head[0]), State: State(r.text(head[1])), Stock: StockState(r.text(head[2])), Stopped: r.int(head[3]),
+		Version: r.int(head[4]), Epoch: r.int(head[5]), Served: r.int(head[6]), Issued: r.int(head[7]),
+		Turns: r.int(head[8]), Granted: r.int(head[9]), Left: r.int(head[11]), Held: r.int(head[12]),
+		Items: map[string]int64{},
+	}
+	newest, more := r.int(head[10]), r.int(head[13]) == 1
+	stock := r.list(rows[1], 0)
+	for i := 0; i+1 < len(stock); i += 2 {
+		s.Items[r.text(stock[i])] = r.int(stock[i+1])
+	}
+	gone := w.gone
+	if part := r.list(rows[2], 0); len(part) == 2 {
+		gone = newDepartures(r.int(part[0]), r.text(part[1]))
+	}
+	entries := r.list(rows[3], 0)
+	events, last, missed := make([]Event, 0, len(entries)), w.known.news, false
+	for _, entry := range entries {
+		id, e := r.event(w.sale, entry)
+		if id != last+1 {
+			missed = true
+		}
+		last = id
+		events = append(events, e)
+	}
+	if r.err != nil {
+		return false, r.err
+	}
+	switch {
+	case w.known.news < 0:
+		last, missed = newest, true
+	case len(entries) == 0 && last != newest:
+		last, missed = newest, true // everything this node had not read is trimmed, or the sale was installed anew
+	case last < newest:
+		more = true
+	}
+	if w.settings == nil || s.Version != w.version {
+		sale, err := w.q.Sale(ctx, w.sale)
+		if err != nil {
+			return false, err
+		}
+		w.settings, w.version = &sale, s.Version
+	}
+	s.Sale, s.gone = w.settings, gone
+	s.Rate = w.rate(s.At, s.Granted)
+	w.known.news, w.known.left, w.gone = last, s.Left, gone
+	w.newest.Store(s)
+	if w.observer != nil {
+		w.observer.Tick(s, events, missed)
+	}
+	return more, nil
+}
+
+// rate is the mean of the turns given a second over the last minute, or since the first of them.
+func (w *Watcher) rate(at, granted int64) float64 {
+	if n := len(w.samples); n > 0 && granted < w.samples[n-1].granted {
+		w.samples = nil // the sale was installed anew
+	}
+	if n := len(w.samples); n == 0 || at-w.samples[n-1].at >= 1000 || granted > 0 && w.samples[n-1].granted == 0 {
+		w.samples = append(w.samples, sample{at, granted})
+	}
+	for len(w.samples) > 2 && at-w.samples[1].at >= rateWindow.Milliseconds() {
+		w.samples = w.samples[1:]
+	}
+	first := w.samples[0]
+	for _, s := range w.samples {
+		if s.granted > first.granted {
+			break
+		}
+		first = s
+	}
+	if at <= first.at || granted == first.granted {
+		return 0
+	}
+	return float64(granted-first.granted) * 1000 / float64(max(at-first.at, 1000))
+}
