@@ -13,7 +13,6 @@ import (
 	"github.com/jackc/pgx/v5/stdlib"
 	"github.com/jmoiron/sqlx"
 	"github.com/pressly/goose/v3"
-	"github.com/pressly/goose/v3/lock"
 	"modernc.org/sqlite"
 )
 
@@ -21,9 +20,9 @@ import (
 type dialect struct {
 	name      string // also the folder of its migrations
 	goose     goose.Dialect
-	bySale    string                    // makes a query use the index orders_by_sale; "" where it does by itself
-	maxParams int                       // parameters of one statement, at most
-	migrating func() lock.SessionLocker // makes the lock that is held while migrations run
+	bySale    string // makes a query use the index orders_by_sale; "" where it does by itself
+	maxParams int    // parameters of one statement, at most
+	migrating migrationLock
 }
 
 // open makes a Store from a database URL, without reaching out to the database.
@@ -75,13 +74,14 @@ func openMySQL(rawURL string) (*Store, error) {
 	if err != nil {
 		return nil, fmt.Errorf("database URL: %w", err)
 	}
-	db := sqlx.NewDb(sql.OpenDB(connector), "mysql")
+	pool := func() *sqlx.DB { return sqlx.NewDb(sql.OpenDB(connector), "mysql") }
+	db := pool()
 	return &Store{db: db, writer: db, dialect: dialect{
 		name:      "mysql",
 		goose:     goose.DialectMySQL,
 		bySale:    "FORCE INDEX (orders_by_sale)",
 		maxParams: 65535,
-		migrating: func() lock.SessionLocker { return mysqlLock{} },
+		migrating: migrationLock{open: func() (*sqlx.DB, error) { return pool(), nil }, take: takeMySQL},
 	}}, nil
 }
 
@@ -108,12 +108,13 @@ func openPostgres(rawURL string) (*Store, error) {
 	if cfg.ConnectTimeout == 0 {
 		cfg.ConnectTimeout = 5 * time.Second
 	}
-	db := sqlx.NewDb(stdlib.OpenDB(*cfg), "pgx")
+	pool := func() *sqlx.DB { return sqlx.NewDb(stdlib.OpenDB(*cfg), "pgx") }
+	db := pool()
 	return &Store{db: db, writer: db, dialect: dialect{
 		name:      "postgres",
 		goose:     goose.DialectPostgres,
 		maxParams: 65535,
-		migrating: func() lock.SessionLocker { return postgresLock{} },
+		migrating: migrationLock{open: func() (*sqlx.DB, error) { return pool(), nil }, take: takePostgres},
 	}}, nil
 }
 
@@ -125,7 +126,7 @@ func openSQLite(path string) (*Store, error) {
 		return nil, errors.New("database URL: write SQLite as sqlite://path/to/file, without options")
 	}
 	pool := func(path string, options url.Values) (*sqlx.DB, error) {
-		options.Add("_pragma", "busy_timeout(5000)")
+		options.Set("_busy_timeout", "5000") // comes before the pragmas, which may have to wait
 		options.Add("_pragma", "synchronous(FULL)")
 		connector, err := sqlite.NewConnector("file:" + (&url.URL{Path: path}).EscapedPath() + "?" + options.Encode())
 		if err != nil {
@@ -145,10 +146,9 @@ func openSQLite(path string) (*Store, error) {
 		name:      "sqlite",
 		goose:     goose.DialectSQLite3,
 		maxParams: 32766,
-		migrating: func() lock.SessionLocker {
-			return &sqliteLock{open: func() (*sqlx.DB, error) {
-				return pool(path+"-migrate", url.Values{"_txlock": {"immediate"}})
-			}}
+		migrating: migrationLock{
+			open: func() (*sqlx.DB, error) { return pool(path+"-migrate", url.Values{}) },
+			take: takeSQLite,
 		},
 	}}, nil
 }

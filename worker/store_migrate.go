@@ -3,6 +3,7 @@ package worker
 import (
 	"context"
 	"embed"
+	"errors"
 	"fmt"
 	"io/fs"
 
@@ -20,11 +21,18 @@ func (s *Store) Migrate(ctx context.Context) error {
 		return fmt.Errorf("read the migrations: %w", err)
 	}
 	provider, err := goose.NewProvider(s.dialect.goose, s.writer.DB, files,
-		goose.WithSessionLocker(s.dialect.migrating()), goose.WithDisableGlobalRegistry(true))
+		goose.WithDisableGlobalRegistry(true))
 	if err != nil {
 		return fmt.Errorf("read the migrations: %w", err)
 	}
-	if _, err := provider.Up(ctx); err != nil {
+	// The provider's own lock would come too late: it looks for what is pending before it takes it, and in MySQL may
+	// find a table of versions that another process has created and not yet filled.
+	unlock, err := s.dialect.migrating.lock(ctx)
+	if err != nil {
+		return fmt.Errorf("lock the migrations of the %s database: %w", s.dialect.name, err)
+	}
+	_, err = provider.Up(ctx)
+	if err := errors.Join(err, unlock()); err != nil {
 		return fmt.Errorf("migrate the %s database: %w", s.dialect.name, err)
 	}
 	return nil

@@ -57,26 +57,20 @@ func TestStoreMigrationsHaveOneProcessAtATime(t *testing.T) {
 				return
 			}
 			defer s.Close()
-			conn, err := s.writer.DB.Conn(ctx)
-			if err != nil {
-				t.Error(err)
-				return
-			}
-			defer conn.Close()
 			for range 3 {
-				lock := s.dialect.migrating()
-				if err := lock.SessionLock(ctx, conn); err != nil {
+				unlock, err := s.dialect.migrating.lock(ctx)
+				if err != nil {
 					t.Error(err)
 					return
 				}
 				if n := inside.Add(1); n != 1 {
 					t.Errorf("%d processes have the lock", n)
 				}
-				if err := conn.PingContext(ctx); err != nil {
+				if err := s.Ping(ctx); err != nil {
 					t.Error(err)
 				}
 				inside.Add(-1)
-				if err := lock.SessionUnlock(ctx, conn); err != nil {
+				if err := unlock(); err != nil {
 					t.Error(err)
 				}
 			}
