@@ -1,0 +1,207 @@
+package worker
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"log/slog"
+	"net"
+	"sync"
+	"time"
+
+	amqp "github.com/rabbitmq/amqp091-go"
+
+	"sluice/queue"
+)
+
+const (
+	// dialTimeout bounds connecting to RabbitMQ, the handshake and the declarations included.
+	dialTimeout = 3 * time.Second
+	// redialPause is the least time between two attempts to connect, however many ask for it.
+	redialPause = 250 * time.Millisecond
+	// closeTimeout bounds the polite way to close a connection.
+	closeTimeout = time.Second
+	// heartbeat is how often the two ends show that they live; a silent server is given up after three times that.
+	// Shorter ones cut connections that are only slow.
+	heartbeat = 3 * time.Second
+	// confirmTimeout is how long a confirm may take while no alarm is raised. After that the session is given up.
+	confirmTimeout = 10 * time.Second
+	// publishSlots is how many messages of all relays together may be unconfirmed.
+	publishSlots = 2048
+)
+
+// AMQP is RabbitMQ as a broker. It connects when it is needed, and again after a failure; each connection is a session
+// of its own that ends with it, for no delivery tag and no confirm means anything in another one. (The recovery that
+// the client library offers keeps the same channel across connections, so that a late acknowledgement would hit another
+// message; it is not used.) It works with RabbitMQ 3.10 and later, and uses nothing that 4.x has deprecated.
+type AMQP struct {
+	url            string
+	opts           AMQPOptions
+	confirmTimeout time.Duration
+
+	mu       sync.Mutex
+	session  *publishSession // for publishing; nil before the first
+	failure  error           // of the last attempt to connect
+	failedAt time.Time
+	closed   bool
+}
+
+// AMQPOptions are the settings of an AMQP. The zero value is usable, but for the Logger.
+type AMQPOptions struct {
+	Logger *slog.Logger
+	Node   string // names this process among RabbitMQ's connections
+
+	// Prefix comes before the names of exchanges and queues, so that installations can share a virtual host.
+	Prefix string
+	// MaxLength is how many orders the queue holds at most. Beyond it RabbitMQ refuses them, and they stay in their
+	// outboxes. 0 = as many as its disk holds. It cannot be changed for a queue that exists.
+	MaxLength int64
+}
+
+// NewAMQP makes a broker of the RabbitMQ server at an amqp:// or amqps:// URL. It checks the URL, and does not connect.
+// No error of it contains the password.
+func NewAMQP(url string, opts AMQPOptions) (*AMQP, error) {
+	if _, err := amqp.ParseURI(url); err != nil {
+		return nil, errors.New("the RabbitMQ URL must look like amqp://user:password@host:5672/vhost")
+	}
+	return &AMQP{url: url, opts: opts, confirmTimeout: confirmTimeout}, nil
+}
+
+// Publish implements [Broker]. settled gets nil when a majority of the queue's replicas have the message on disk.
+func (a *AMQP) Publish(ctx context.Context, order queue.Order, settled func(error)) error {
+	body, err := encodeOrder(order)
+	if err != nil {
+		return err
+	}
+	session, err := a.publishing(ctx)
+	if err != nil {
+		return err
+	}
+	return session.publish(ctx, a.orders(), amqp.Publishing{
+		MessageId:    order.ID,
+		Type:         "order",
+		ContentType:  "application/json",
+		DeliveryMode: amqp.Persistent,
+		Timestamp:    time.UnixMilli(order.CreatedAt),
+		Body:         body,
+	}, settled)
+}
+
+// Bury implements [Broker]. It publishes the message as it came to the queue of dead letters and waits for the confirm.
+// The headers say why: x-reason is a sentence, and x-sale, x-item and x-user are of the order, if it could be read.
+func (a *AMQP) Bury(ctx context.Context, letter DeadLetter) error {
+	session, err := a.publishing(ctx)
+	if err != nil {
+		return fmt.Errorf("put a dead letter aside: %w", err)
+	}
+	headers := amqp.Table{"x-reason": letter.Reason}
+	if letter.Err == nil {
+		headers["x-sale"] = letter.Order.Sale
+		headers["x-item"] = letter.Order.Item
+		headers["x-user"] = letter.Order.User
+	}
+	settled := make(chan error, 1)
+	err = session.publish(ctx, a.dead(), amqp.Publishing{
+		MessageId:    letter.ID,
+		Type:         "order",
+		ContentType:  "application/json",
+		DeliveryMode: amqp.Persistent,
+		Timestamp:    time.Now(),
+		Headers:      headers,
+		Body:         letter.Body,
+	}, func(err error) { settled <- err })
+	if err == nil {
+		select {
+		case err = <-settled:
+		case <-ctx.Done():
+			err = ctx.Err()
+		}
+	}
+	if err != nil {
+		return fmt.Errorf("put a dead letter aside: %w", err)
+	}
+	return nil
+}
+
+// DeadLetters implements [Broker].
+func (a *AMQP) DeadLetters(ctx context.Context) (int64, error) {
+	session, err := a.publishing(ctx)
+	if err != nil {
+		return 0, fmt.Errorf("count the dead letters: %w", err)
+	}
+	n, err := session.count(a.dead())
+	if err != nil {
+		return 0, fmt.Errorf("count the dead letters: %w", err)
+	}
+	return n, nil
+}
+
+// Close ends the session for publishing. Feeds end by themselves.
+func (a *AMQP) Close() {
+	a.mu.Lock()
+	defer a.mu.Unlock()
+	a.closed = true
+	if a.session != nil {
+		a.session.stop()
+	}
+}
+
+// publishing returns the session for publishing, which all relays share, and begins one if there is none.
+func (a *AMQP) publishing(ctx context.Context) (*publishSession, error) {
+	a.mu.Lock()
+	defer a.mu.Unlock()
+	if a.session != nil && a.session.alive() {
+		return a.session, nil
+	}
+	if a.closed {
+		return nil, errSession
+	}
+	if a.failure != nil && time.Since(a.failedAt) < redialPause {
+		return nil, a.failure
+	}
+	conn, err := a.dial(ctx, "relay")
+	if err == nil {
+		a.session, err = newPublishSession(conn, a.confirmTimeout, a.opts.Logger)
+	}
+	a.failure, a.failedAt = err, time.Now()
+	if err != nil {
+		return nil, err
+	}
+	return a.session, nil
+}
+
+// dial connects to RabbitMQ and declares what this package uses there.
+func (a *AMQP) dial(ctx context.Context, role string) (*amqp.Connection, error) {
+	ctx, cancel := context.WithTimeout(ctx, dialTimeout)
+	defer cancel()
+	properties := amqp.NewConnectionProperties()
+	properties.SetClientConnectionName("sluice " + role + " " + a.opts.Node)
+	// Closing the socket is the only thing that bounds every step. It also happens after a step that failed.
+	keep := func() bool { return false }
+	conn, err := amqp.DialConfig(a.url, amqp.Config{
+		Heartbeat:  heartbeat,
+		Properties: properties,
+		Dial: func(network, address string) (net.Conn, error) {
+			socket, err := new(net.Dialer).DialContext(ctx, network, address)
+			if err != nil {
+				return nil, err
+			}
+			keep = context.AfterFunc(ctx, func() { _ = socket.Close() })
+			return socket, nil
+		},
+	})
+	if err != nil {
+		return nil, fmt.Errorf("connect to RabbitMQ: %w", err)
+	}
+	if err := a.declare(conn); err != nil {
+		return nil, err
+	}
+	keep()
+	return conn, nil
+}
+
+// closeConnection closes a connection, and everything that was made with it, in bounded time even when the server does
+// not read or answer.
+func closeConnection(conn *amqp.Connection) {
+	_ = conn.CloseDeadline(time.Now().Add(closeTimeout)) // whatever it returns, the connection is closed
+}

@@ -1,0 +1,112 @@
+package worker
+
+import (
+	"encoding/json"
+	"strings"
+	"testing"
+
+	"pgregory.net/rapid"
+
+	"sluice/queue"
+)
+
+func TestAMQPMessageHasTheFieldsOfTheContract(t *testing.T) {
+	t.Parallel()
+	body, err := encodeOrder(queue.Order{
+		ID: "0190", Sale: "phone-x", Item: "black", User: "ann", Qty: 2, RequestID: "r1", CreatedAt: 1796097600123, PayBy: 1796098500123,
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+	wantSame(t, "the message", string(body), `{"v":1,"id":"0190","sale":"phone-x","item":"black","user":"ann","qty":2,`+
+		`"request_id":"r1","at":1796097600123,"pay_by":1796098500123}`)
+}
+
+func TestAMQPMessageBringsEveryOrderBackAsItWas(t *testing.T) {
+	t.Parallel()
+	rapid.Check(t, func(t *rapid.T) {
+		text := rapid.StringN(1, 40, 128)
+		order := queue.Order{
+			ID:        text.Draw(t, "id"),
+			Sale:      text.Draw(t, "sale"),
+			Item:      text.Draw(t, "item"),
+			User:      text.Draw(t, "user"),
+			Qty:       rapid.Int64Min(1).Draw(t, "qty"),
+			RequestID: rapid.StringN(0, 40, 128).Draw(t, "request"),
+			Status:    queue.Reserved,
+			CreatedAt: rapid.Int64Min(1).Draw(t, "at"),
+			PayBy:     rapid.Int64Min(0).Draw(t, "pay by"),
+		}
+		body, err := encodeOrder(order)
+		if err != nil {
+			t.Fatal(err)
+		}
+		back, err := decodeOrder(body)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if back != order {
+			t.Fatalf("%+v came back as %+v", order, back)
+		}
+	})
+}
+
+func TestAMQPMessageThatIsNoOrderSaysWhatIsWrong(t *testing.T) {
+	t.Parallel()
+	good := map[string]any{"v": 1, "id": "0190", "sale": "phone-x", "item": "black", "user": "ann", "qty": 1, "at": 5, "pay_by": 0}
+	but := func(field string, value any) string {
+		changed := map[string]any{}
+		for name, v := range good {
+			changed[name] = v
+		}
+		if changed[field] = value; value == nil {
+			delete(changed, field)
+		}
+		body, err := json.Marshal(changed)
+		if err != nil {
+			t.Fatal(err)
+		}
+		return string(body)
+	}
+	if _, err := decodeOrder([]byte(but("color", "red"))); err != nil {
+		t.Errorf("a field that was added later is not read over: %v", err)
+	}
+	for body, want := range map[string]string{
+		"":                       "not an order in JSON",
+		"hello":                  "not an order in JSON",
+		"[]":                     "not an order in JSON",
+		but("v", 1) + "x":        "not an order in JSON",
+		"{}":                     "no version",
+		"null":                   "no version",
+		but("v", nil):            "no version",
+		but("v", 2):              "version 2; this program reads version 1",
+		but("v", 0):              "version 0",
+		but("v", "1"):            "not an order in JSON",
+		but("id", ""):            "no id",
+		but("id", 7):             "not an order",
+		but("sale", nil):         "no sale",
+		but("item", nil):         "no item",
+		but("user", nil):         "no user",
+		but("qty", 0):            "0 units",
+		but("qty", -1):           "-1 units",
+		but("qty", 1.5):          "not an order",
+		but("qty", 1e30):         "not an order",
+		but("at", nil):           "when the grab was",
+		but("pay_by", -1):        "before 1970",
+		"\xff\xfe" + but("v", 1): "not an order in JSON",
+		`{"v":1,"id":"a","id":"`: "not an order in JSON",
+	} {
+		order, err := decodeOrder([]byte(body))
+		if err == nil {
+			t.Errorf("%q was read as %+v", body, order)
+			continue
+		}
+		wantCode(t, err, queue.Invalid)
+		if !strings.Contains(err.Error(), want) {
+			t.Errorf("%q: the error %q does not say %q", body, err, want)
+		}
+		if order != (queue.Order{}) {
+			t.Errorf("%q: half an order came with the error: %+v", body, order)
+		}
+	}
+}

@@ -1,0 +1,325 @@
+package worker
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"log/slog"
+	"strings"
+	"time"
+
+	"sluice/queue"
+)
+
+const (
+	// writeTimeout bounds one attempt to write a batch.
+	writeTimeout = 30 * time.Second
+	// writerGrace is how long a writer that is told to stop works on the batch in hand.
+	writerGrace = 10 * time.Second
+	// maxReason is how much of an error a dead letter carries, in bytes.
+	maxReason = 1000
+)
+
+// orderStore is the part of the [Store] that a Writer needs.
+type orderStore interface {
+	WriteOrders(ctx context.Context, orders []queue.Order) ([]Written, error)
+	MoveDone(ctx context.Context, orderIDs []string) error
+}
+
+// adopter is the part of the [queue.Queue] that a Writer needs: it learns what the database has decided.
+type adopter interface {
+	Adopt(ctx context.Context, sale string, orders []queue.Order) ([]queue.Adoption, error)
+	Release(ctx context.Context, order queue.Order, status queue.OrderStatus) (released bool, err error)
+}
+
+// source is the part of a Broker that a Writer needs.
+type source interface {
+	Consume(ctx context.Context, prefetch int) (Feed, error)
+	Bury(ctx context.Context, letter DeadLetter) error
+}
+
+// Writer stores orders that a broker delivers, in batches. A batch is acknowledged after its rows are committed, Redis
+// has been told of each, and what can never be written is put aside. Until then it is tried again, so a batch is handled
+// at least once, and every step of it may be repeated.
+type Writer struct {
+	source   source
+	store    orderStore
+	queue    adopter
+	notifier *Notifier     // may be nil
+	batch    int           // orders in one transaction, at most
+	linger   time.Duration // how long a busy writer waits for more
+	log      *slog.Logger
+	metrics  *metrics
+}
+
+// Run writes until ctx ends, and then finishes the batch in hand within 10 s. It rides out every failure of the broker,
+// the database and Redis.
+func (w *Writer) Run(ctx context.Context) {
+	deaf := trouble{log: w.log, what: "receive orders"}
+	for ctx.Err() == nil {
+		feed, err := w.source.Consume(ctx, 2*w.batch)
+		if err == nil {
+			deaf.over()
+			err = w.session(ctx, feed)
+		}
+		if ctx.Err() != nil || !sleep(ctx, deaf.met(err)) {
+			return
+		}
+	}
+}
+
+// session handles batches of one feed until the feed or ctx ends.
+func (w *Writer) session(ctx context.Context, feed Feed) error {
+	// A transaction is not cut off because the writer is to stop, nor because the session is lost: what it commits
+	// need not be written again.
+	work, cancel := context.WithCancel(context.WithoutCancel(ctx))
+	defer cancel()
+	defer context.AfterFunc(ctx, func() { time.AfterFunc(writerGrace, cancel) })()
+
+	busy := false
+	for {
+		batch := w.gather(ctx, feed, busy)
+		if len(batch) == 0 {
+			feed.Close(nil)
+			return errSession
+		}
+		if err := w.handle(work, feed, batch); err != nil {
+			feed.Close(batch)
+			return err
+		}
+		busy = len(feed.Deliveries()) > 0
+	}
+}
+
+// gather takes the next batch from a feed: what is there, at once. A busy writer, one that orders have come in for
+// during the last batch, waits up to the linger for the batch to fill: fewer and larger transactions. It returns
+// nothing when the feed or ctx has ended.
+func (w *Writer) gather(ctx context.Context, feed Feed, busy bool) []Delivery {
+	var batch []Delivery
+	take := func(wait <-chan time.Time) bool {
+		select {
+		case delivery, open := <-feed.Deliveries():
+			if open {
+				batch = append(batch, delivery)
+			}
+			return open
+		case <-wait:
+			return false
+		case <-ctx.Done():
+			return false
+		}
+	}
+	if !take(nil) {
+		return nil
+	}
+	var linger <-chan time.Time
+	if busy {
+		linger = time.After(w.linger)
+	}
+	for len(batch) < w.batch && (busy || len(feed.Deliveries()) > 0) && take(linger) {
+	}
+	return batch
+}
+
+// handle does all that a batch needs, and acknowledges it. After an error the batch must be given back.
+func (w *Writer) handle(ctx context.Context, feed Feed, batch []Delivery) error {
+	readable := make([]Delivery, 0, len(batch))
+	var dead []DeadLetter
+	for _, delivery := range batch {
+		if delivery.Err == nil {
+			readable = append(readable, delivery)
+		} else {
+			dead = append(dead, DeadLetter{Delivery: delivery, Reason: delivery.Err.Error()})
+		}
+	}
+	written, unwritable, err := w.write(ctx, feed, readable)
+	if err != nil {
+		return err
+	}
+	w.count(written)
+	if err := w.announce(ctx, feed, written); err != nil {
+		return err
+	}
+	if err := w.bury(ctx, feed, append(dead, unwritable...)); err != nil {
+		return err
+	}
+	return feed.Ack(batch)
+}
+
+// write stores orders. When one of them can never be stored, it halves the batch until that one is found, so that the
+// others are written all the same.
+func (w *Writer) write(ctx context.Context, feed Feed, batch []Delivery) ([]Written, []DeadLetter, error) {
+	if len(batch) == 0 {
+		return nil, nil, nil
+	}
+	orders := make([]queue.Order, len(batch))
+	for i, delivery := range batch {
+		orders[i] = delivery.Order
+	}
+	var written []Written
+	err := w.insist(ctx, feed, "write orders", IsPermanent, func(ctx context.Context) error {
+		ctx, cancel := context.WithTimeout(ctx, writeTimeout)
+		defer cancel()
+		start := time.Now()
+		var err error
+		if written, err = w.store.WriteOrders(ctx, orders); err == nil {
+			w.metrics.writeTime.Observe(time.Since(start).Seconds())
+		}
+		return err
+	})
+	switch {
+	case err == nil:
+		return written, nil, nil
+	case !IsPermanent(err):
+		return nil, nil, err
+	case len(batch) == 1:
+		return nil, []DeadLetter{{Delivery: batch[0], Reason: err.Error()}}, nil
+	}
+	half := len(batch) / 2
+	written, dead, err := w.write(ctx, feed, batch[:half])
+	if err != nil {
+		return nil, nil, err
+	}
+	more, moreDead, err := w.write(ctx, feed, batch[half:])
+	return append(written, more...), append(dead, moreDead...), err
+}
+
+// count tells those who wait here, and the metrics, what was written.
+func (w *Writer) count(written []Written) {
+	for _, one := range written {
+		if w.notifier != nil {
+			w.notifier.tell(one.Order.ID, notice{order: one.Order})
+		}
+		result := "confirmed"
+		switch {
+		case one.Known:
+			result = "known"
+		case one.Reason != "":
+			result = "rejected"
+			w.log.Warn("the database refused an order that Redis had let through",
+				"sale", one.Order.Sale, "order", one.Order.ID, "reason", one.Reason)
+		}
+		if !one.Known {
+			w.metrics.orderLag.Observe(sinceGrab(one.Order.CreatedAt))
+		}
+		w.metrics.written.WithLabelValues(result).Inc()
+	}
+}
+
+// announce tells Redis what the database has decided. A live order must have its mark there; the units of any other
+// one must be given back. Either is done again for an order that was known: who knows how far the last try came.
+func (w *Writer) announce(ctx context.Context, feed Feed, written []Written) error {
+	live := map[string][]queue.Order{} // by sale
+	var over []queue.Order
+	for _, one := range written {
+		if one.Order.Status.Live() {
+			live[one.Order.Sale] = append(live[one.Order.Sale], one.Order)
+		} else {
+			over = append(over, one.Order)
+		}
+	}
+	for sale, orders := range live {
+		if err := w.adopt(ctx, feed, sale, orders); err != nil {
+			return err
+		}
+	}
+	return w.release(ctx, feed, over)
+}
+
+// adopt makes sure that live orders of a sale have their marks in Redis, and announces them to their shoppers.
+func (w *Writer) adopt(ctx context.Context, feed Feed, sale string, orders []queue.Order) error {
+	var adoptions []queue.Adoption
+	err := w.insist(ctx, feed, "announce orders", isAnswer, func(ctx context.Context) error {
+		var err error
+		adoptions, err = w.queue.Adopt(ctx, sale, orders)
+		return err
+	})
+	if isAnswer(err) {
+		// Redis does not have the sale. Whoever puts it there reads the orders of the database afterwards, and with
+		// them these, which are committed.
+		w.log.Warn("orders were written of a sale that Redis does not have", "sale", sale, "orders", len(orders))
+		return nil
+	}
+	for i, adoption := range adoptions {
+		switch adoption {
+		case queue.NoStock, queue.Released, queue.OtherMark:
+			// The database is right. The audit shows it until the marks are, too.
+			w.log.Warn("an order was written that has no mark in Redis", "sale", sale, "order", orders[i].ID)
+		}
+	}
+	return err
+}
+
+// release gives the units of orders that are not live back in Redis.
+func (w *Writer) release(ctx context.Context, feed Feed, orders []queue.Order) error {
+	var done []string
+	for _, order := range orders {
+		err := w.insist(ctx, feed, "release rejected orders", isAnswer, func(ctx context.Context) error {
+			_, err := w.queue.Release(ctx, order, order.Status)
+			return err
+		})
+		if err == nil {
+			done = append(done, order.ID)
+		} else if !isAnswer(err) {
+			return err
+		} // Redis does not have the sale: the move stays pending in the database until it does
+	}
+	if len(done) == 0 {
+		return nil
+	}
+	return w.insist(ctx, feed, "mark stock moves as done", never, func(ctx context.Context) error {
+		return w.store.MoveDone(ctx, done)
+	})
+}
+
+// bury puts aside what can never be written.
+func (w *Writer) bury(ctx context.Context, feed Feed, letters []DeadLetter) error {
+	for _, letter := range letters {
+		letter.Reason = strings.ToValidUTF8(letter.Reason[:min(len(letter.Reason), maxReason)], "")
+		err := w.insist(ctx, feed, "put a dead letter aside", never, func(ctx context.Context) error {
+			ctx, cancel := context.WithTimeout(ctx, writeTimeout)
+			defer cancel()
+			return w.source.Bury(ctx, letter)
+		})
+		if err != nil {
+			return err
+		}
+		w.metrics.written.WithLabelValues("dead").Inc()
+		w.log.Error("an order can never be written, see sluice dead", "order", letter.ID, "reason", letter.Reason)
+		if w.notifier != nil {
+			w.notifier.tell(letter.ID, notice{err: fmt.Errorf("order %s cannot be written: %s", letter.ID, letter.Reason)})
+		}
+	}
+	return nil
+}
+
+// insist runs fn until it succeeds, its error is final, or the session or ctx has ended.
+func (w *Writer) insist(ctx context.Context, feed Feed, what string, final func(error) bool, fn func(context.Context) error,
+) error {
+	failing := trouble{log: w.log, what: what}
+	for {
+		err := fn(ctx)
+		if err == nil {
+			failing.over()
+			return nil
+		}
+		if final(err) {
+			return err
+		}
+		select {
+		case <-time.After(failing.met(err)):
+		case <-feed.Lost():
+			return fmt.Errorf("%s: %w", what, errSession)
+		case <-ctx.Done():
+			return fmt.Errorf("%s: %w", what, err)
+		}
+	}
+}
+
+// isAnswer says whether an error is what Redis says about the sale, and not that Redis cannot be asked.
+func isAnswer(err error) bool {
+	var answer *queue.Error
+	return errors.As(err, &answer)
+}
+
+func never(error) bool { return false }
