@@ -1,0 +1,197 @@
+package hub
+
+import (
+	"context"
+	"hash/maphash"
+	"iter"
+	"math/rand/v2"
+	"runtime"
+	"sync"
+	"sync/atomic"
+	"time"
+
+	"github.com/gorilla/websocket"
+)
+
+// Buffer sizes for the upgrader, in bytes. Most messages of shoppers are shorter; a longer one takes more reads and no
+// more memory.
+const (
+	ReadBufferSize  = 1024
+	WriteBufferSize = 1024
+)
+
+// Hub holds the sessions of a node.
+type Hub struct {
+	opts    Options
+	metrics *metrics
+	start   time.Time
+	seed    maphash.Seed
+	shards  []*shard
+	buffers sync.Pool
+	ping    *websocket.PreparedMessage
+	ids     atomic.Uint64
+	pause   func(context.Context, time.Duration) error // how Drain waits
+
+	turning sync.Mutex    // held while the wheels turn
+	quit    chan struct{} // closed to stop the heart
+	stopped chan struct{} // closed when it has
+
+	mu       sync.Mutex
+	live     int             // sessions whose goroutine runs
+	empty    []chan struct{} // closed when live is 0
+	draining bool
+	closed   bool
+}
+
+// New makes a hub and starts its heart, which Close stops.
+func New(opts Options) *Hub {
+	// This fails only for an unknown kind of message.
+	ping, err := websocket.NewPreparedMessage(websocket.PingMessage, nil)
+	if err != nil {
+		panic(err)
+	}
+	opts = opts.withDefaults()
+	h := &Hub{
+		opts:    opts,
+		metrics: newMetrics(opts.Registerer),
+		start:   opts.Now(),
+		seed:    maphash.MakeSeed(),
+		shards:  make([]*shard, opts.Shards),
+		ping:    ping,
+		pause:   pause,
+		quit:    make(chan struct{}),
+		stopped: make(chan struct{}),
+	}
+	for i := range h.shards {
+		h.shards[i] = newShard()
+	}
+	go h.beat()
+	return h
+}
+
+// WriteBufferPool is the pool for the upgrader, so that a session has a write buffer only while it writes.
+func (h *Hub) WriteBufferPool() websocket.BufferPool { return &h.buffers }
+
+// Accept makes a session of an upgraded connection and returns at once; reading happens in a goroutine of its own, so
+// the HTTP handler can return and its memory be freed. The hub owns conn from here on. While the hub drains the session
+// is closed with 1012 at once; after Close it has ended, and handler.Closed was called, when Accept returns.
+func (h *Hub) Accept(conn *websocket.Conn, handler Handler) *Session {
+	s := newSession(h, conn, handler, h.ids.Add(1))
+	if !h.enter() {
+		s.abort(codeRestarting)
+		s.gone = true
+		conn.Close()
+		s.call(handler.Closed)
+		return s
+	}
+	h.metrics.opened()
+	d := h.ofID(s.id)
+	d.add(s)
+	s.pingAt = s.born + rand.N(h.opts.PingEvery)
+	d.wheel.put(s, min(s.pingAt, s.born+h.opts.HelloWithin))
+	// Asked after the session was added: whoever empties the hub says so first and then looks what is in it, so the
+	// session is found by one of the two.
+	if h.emptying() {
+		s.Close(codeRestarting, reasonRestarting)
+	}
+	go s.run()
+	return s
+}
+
+// enter counts a session in, unless the hub is closed.
+func (h *Hub) enter() bool {
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	if h.closed {
+		return false
+	}
+	h.live++
+	return true
+}
+
+func (h *Hub) emptying() bool {
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	return h.draining || h.closed
+}
+
+// left notes that a session has ended.
+func (h *Hub) left(s *Session) {
+	h.ofID(s.id).remove(s)
+	h.metrics.closed(s.bye.label, s.bye.byPeer)
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	if h.live--; h.live == 0 {
+		for _, ch := range h.empty {
+			close(ch)
+		}
+		h.empty = nil
+	}
+}
+
+// Len is the number of sessions whose Closed has not returned yet.
+func (h *Hub) Len() int {
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	return h.live
+}
+
+// Count is the number of sessions of a key. In Handler.Closed the session itself no longer counts.
+func (h *Hub) Count(group, key string) int { return h.ofKey(key).count(group, key) }
+
+// Sessions are the sessions of a group, as they are when their shard is reached. The loop body may block and may call
+// anything: no lock is held. It is to use Session.Position or Session.Send; the loop makes way for the writers so
+// started, which keeps their number small.
+func (h *Hub) Sessions(group string) iter.Seq[*Session] {
+	const batch = 64 // goroutines that may be started before they get a chance to finish
+	return func(yield func(*Session) bool) {
+		for _, d := range h.shards {
+			for i, s := range d.ofGroup(group) {
+				if !yield(s) {
+					return
+				}
+				if i%batch == batch-1 {
+					runtime.Gosched()
+				}
+			}
+		}
+	}
+}
+
+// Send gives the frame to each session of a key, as Session.Send, and returns to how many.
+func (h *Hub) Send(group, key string, f *Frame) int {
+	list := h.ofKey(key).ofKey(group, key)
+	if len(list) > 1 {
+		f.Share()
+	}
+	n := 0
+	for _, s := range list {
+		if s.send(f) {
+			n++
+		}
+	}
+	return n
+}
+
+// Broadcast gives the frame to each session of a group, as Session.Send, and returns to how many.
+func (h *Hub) Broadcast(group string, f *Frame) int {
+	start := time.Now()
+	f.Share()
+	n := 0
+	for s := range h.Sessions(group) {
+		if s.send(f) {
+			n++
+		}
+	}
+	h.metrics.broadcast.Observe(time.Since(start).Seconds())
+	return n
+}
+
+func (h *Hub) ofID(id uint64) *shard { return h.shards[id%uint64(len(h.shards))] }
+
+func (h *Hub) ofKey(key string) *shard {
+	return h.shards[maphash.String(h.seed, key)%uint64(len(h.shards))]
+}
+
+// clock is the time since the hub was made. Unlike a date it does not jump when the system's clock is set.
+func (h *Hub) clock() time.Duration { return h.opts.Now().Sub(h.start) }
