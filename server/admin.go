@@ -1,0 +1,180 @@
+package server
+
+import (
+	"cmp"
+	"context"
+	"crypto/sha256"
+	"crypto/subtle"
+	"net/http"
+	"slices"
+	"time"
+
+	"github.com/labstack/echo/v4"
+
+	"sluice/queue"
+)
+
+// bearer is the admin token, as its hash: comparing hashes takes the same time whatever was sent, its length included.
+type bearer struct {
+	set  bool
+	hash [sha256.Size]byte
+}
+
+func newBearer(token string) bearer {
+	return bearer{set: token != "", hash: sha256.Sum256([]byte(token))}
+}
+
+func (b bearer) is(token string) bool {
+	hash := sha256.Sum256([]byte(token))
+	return b.set && subtle.ConstantTimeCompare(hash[:], b.hash[:]) == 1
+}
+
+// adminOnly lets through whoever has the admin token.
+func (s *Server) adminOnly(next echo.HandlerFunc) echo.HandlerFunc {
+	return func(c echo.Context) error {
+		if !s.admin.set {
+			return &queue.Error{
+				Code:    queue.Forbidden,
+				Message: "the admin API is off: set --admin-token to turn it on",
+			}
+		}
+		token, ok := bearerOf(c.Request().Header.Get(echo.HeaderAuthorization))
+		if !ok || !s.admin.is(token) {
+			return unauthenticated("this needs the admin token as a bearer token")
+		}
+		c.Response().Header().Set(echo.HeaderCacheControl, "no-store")
+		return next(c)
+	}
+}
+
+// adminView is a sale as its operator sees it: the settings as in a sale file, and what is going on. Live figures are
+// absent where this node does not have the sale.
+type adminView struct {
+	ID       string           `json:"id"`
+	Title    wireText         `json:"title,omitempty"`
+	Items    []adminItem      `json:"items"`
+	Currency string           `json:"currency,omitempty"`
+	OpensAt  time.Time        `json:"opens_at"`
+	ClosesAt time.Time        `json:"closes_at"`
+	Lobby    queue.Duration   `json:"lobby"`
+	Limit    int64            `json:"limit"`
+	Line     queue.Line       `json:"line"`
+	Hold     queue.Duration   `json:"hold"`
+	State    queue.State      `json:"state,omitempty"`
+	Stock    queue.StockState `json:"stock,omitempty"`
+	Waiting  *int64           `json:"waiting,omitempty"`
+	Turns    *int64           `json:"turns,omitempty"`
+	Served   *int64           `json:"served,omitempty"` // the cursor
+	Issued   *int64           `json:"issued,omitempty"` // the last number given
+	Epoch    *int64           `json:"epoch,omitempty"`
+	Rate     *float64         `json:"rate,omitempty"` // turns given a second, as seen lately
+}
+
+// adminItem is an item with its total and what is left of it.
+type adminItem struct {
+	ID    string   `json:"id"`
+	Title wireText `json:"title,omitempty"`
+	Stock int64    `json:"stock"` // in total
+	Price int64    `json:"price,omitempty"`
+	Left  *int64   `json:"left,omitempty"`
+}
+
+// viewForAdmin joins settings with the newest snapshot. state, unless it is "", is known better than by the snapshot.
+func (s *Server) viewForAdmin(sale queue.Sale, state queue.State) adminView {
+	view := adminView{
+		ID:       sale.ID,
+		Title:    wireText(sale.Title),
+		Items:    make([]adminItem, len(sale.Items)),
+		Currency: sale.Currency,
+		OpensAt:  sale.OpensAt,
+		ClosesAt: sale.ClosesAt,
+		Lobby:    sale.Lobby,
+		Limit:    sale.Limit,
+		Line:     sale.Line,
+		Hold:     sale.Hold,
+		State:    state,
+	}
+	snap := s.opts.Snapshots.Snapshot(sale.ID)
+	for i, item := range sale.Items {
+		view.Items[i] = adminItem{ID: item.ID, Title: wireText(item.Title), Stock: item.Stock, Price: item.Price}
+		if snap == nil {
+			continue
+		}
+		if left, ok := snap.Items[item.ID]; ok {
+			view.Items[i].Left = &left
+		}
+	}
+	if snap == nil {
+		view.State = cmp.Or(view.State, stateAt(sale, s.now()))
+		return view
+	}
+	view.State = cmp.Or(view.State, snap.State)
+	view.Stock = snap.Stock
+	waiting := snap.Waiting()
+	view.Waiting, view.Turns = &waiting, &snap.Turns
+	view.Served, view.Issued = &snap.Served, &snap.Issued
+	view.Epoch, view.Rate = &snap.Epoch, &snap.Rate
+	return view
+}
+
+// stateAt is the state that a sale's times alone give, for a sale that this node has not read yet.
+func stateAt(sale queue.Sale, now time.Time) queue.State {
+	switch {
+	case !now.Before(sale.ClosesAt):
+		return queue.Closed
+	case !now.Before(sale.OpensAt):
+		return queue.Open
+	case sale.Line.Order != queue.Off && (sale.Lobby == 0 || !now.Before(sale.OpensAt.Add(-time.Duration(sale.Lobby)))):
+		return queue.Lobby
+	}
+	return queue.Scheduled
+}
+
+// adminSales is GET /admin/sales.
+func (s *Server) adminSales(c echo.Context) error {
+	ctx, cancel := context.WithTimeout(c.Request().Context(), readTimeout)
+	defer cancel()
+	sales, err := s.opts.Sales.Sales(ctx)
+	if err != nil {
+		return err
+	}
+	views := make([]adminView, len(sales))
+	for i, sale := range sales {
+		views[i] = s.viewForAdmin(sale, "")
+	}
+	slices.SortFunc(views, func(a, b adminView) int { return cmp.Compare(a.ID, b.ID) })
+	return c.JSON(http.StatusOK, struct {
+		Sales []adminView `json:"sales"`
+	}{views})
+}
+
+// adminSale is GET /admin/sales/{sale}.
+func (s *Server) adminSale(c echo.Context) error {
+	ctx, cancel := context.WithTimeout(c.Request().Context(), readTimeout)
+	defer cancel()
+	id := c.Param("sale")
+	if !queue.ValidID(id) {
+		return noSuchSale(id)
+	}
+	sale, err := s.opts.Sales.Sale(ctx, id)
+	if err != nil {
+		return err
+	}
+	return c.JSON(http.StatusOK, s.viewForAdmin(sale, ""))
+}
+
+// auditSale is GET /admin/sales/{sale}/audit. It reads every order of the sale.
+func (s *Server) auditSale(c echo.Context) error {
+	id := c.Param("sale")
+	switch {
+	case !queue.ValidID(id):
+		return noSuchSale(id)
+	case s.opts.Auditor == nil:
+		return &queue.Error{Code: queue.Unavailable, Message: "this node has no database to audit"}
+	}
+	audit, err := s.opts.Auditor.Audit(c.Request().Context(), id)
+	if err != nil {
+		return err
+	}
+	return c.JSON(http.StatusOK, audit)
+}

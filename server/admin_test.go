@@ -1,0 +1,211 @@
+package server
+
+import (
+	"context"
+	"errors"
+	"net/http"
+	"net/http/httptest"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/prometheus/client_golang/prometheus"
+
+	"sluice/queue"
+)
+
+// adminCalls are all calls of the admin API.
+func adminCalls() []struct{ method, path string } {
+	return []struct{ method, path string }{
+		{http.MethodGet, "/api/v1/admin/sales"},
+		{http.MethodPut, "/api/v1/admin/sales/solo"},
+		{http.MethodGet, "/api/v1/admin/sales/solo"},
+		{http.MethodPost, "/api/v1/admin/sales/solo/open"},
+		{http.MethodPost, "/api/v1/admin/sales/solo/pause"},
+		{http.MethodPost, "/api/v1/admin/sales/solo/resume"},
+		{http.MethodPost, "/api/v1/admin/sales/solo/close"},
+		{http.MethodGet, "/api/v1/admin/sales/solo/audit"},
+	}
+}
+
+func TestOnlyTheAdminTokenOpensTheAdminAPI(t *testing.T) {
+	t.Parallel()
+	b := newBench(t, nil)
+	for name, header := range map[string][]string{
+		"nothing":              {},
+		"a user's token":       b.as("admin"),
+		"part of the token":    {"Authorization", "Bearer " + testAdminToken[:10]},
+		"the token and more":   {"Authorization", "Bearer " + testAdminToken + "x"},
+		"an empty token":       {"Authorization", "Bearer "},
+		"without Bearer":       {"Authorization", testAdminToken},
+		"the token as a user":  {"X-User-Id", "admin", "X-Token", testAdminToken},
+		"the server's secret":  {"Authorization", "Bearer " + string(testSecret())},
+		"the token in a query": {"X-Nothing", "x"},
+	} {
+		for _, call := range adminCalls() {
+			a := b.send(call.method, call.path+"?token="+strings.ReplaceAll(testAdminToken, " ", "+"), "", header...)
+			if a.status != http.StatusUnauthorized {
+				t.Errorf("%s: %s %s: got %d", name, call.method, call.path, a.status)
+			}
+		}
+	}
+	if len(b.line.steps) > 0 {
+		t.Errorf("the line was told to %v", b.line.steps)
+	}
+}
+
+func TestWithoutAnAdminTokenTheAdminAPIIsOff(t *testing.T) {
+	t.Parallel()
+	b := newBench(t, func(o *Options) { o.AdminToken = "" })
+	for _, call := range adminCalls() {
+		for _, token := range []string{"Bearer ", "Bearer x", ""} {
+			a := b.send(call.method, call.path, "", "Authorization", token)
+			b.mustFail(a, http.StatusForbidden, queue.Forbidden)
+			if detail, _ := a.field(t, "detail").(string); !strings.Contains(detail, "--admin-token") {
+				t.Errorf("says %q", detail)
+			}
+		}
+	}
+}
+
+func TestTheOperatorSeesSettingsAndLiveFigures(t *testing.T) {
+	t.Parallel()
+	b := newBench(t, nil)
+	a := b.send(http.MethodGet, "/api/v1/admin/sales/phone-x", "", b.asAdmin()...)
+	if a.status != http.StatusOK || a.field(t, "waiting") != 7.0 || a.field(t, "state") != "open" || a.field(t, "lobby") != "30m0s" ||
+		a.field(t, "opens_at") != "2026-12-01T11:59:00Z" || a.header.Get("Cache-Control") != "no-store" {
+		t.Errorf("got %d %s", a.status, a.body)
+	}
+	delete(b.snaps, "phone-x")
+	a = b.send(http.MethodGet, "/api/v1/admin/sales/phone-x", "", b.asAdmin()...)
+	if a.status != http.StatusOK || a.field(t, "waiting") != nil || a.field(t, "state") != "open" {
+		t.Errorf("of a sale that is not read yet: got %d %s", a.status, a.body)
+	}
+	a = b.send(http.MethodGet, "/api/v1/admin/sales", "", b.asAdmin()...)
+	if sales, _ := a.field(t, "sales").([]any); len(sales) != 2 {
+		t.Errorf("got %d %s", a.status, a.body)
+	}
+	b.mustFail(b.send(http.MethodGet, "/api/v1/admin/sales/nowhere", "", b.asAdmin()...), http.StatusNotFound, queue.NoSuchSale)
+}
+
+func TestTheStateFollowsFromTheTimes(t *testing.T) {
+	t.Parallel()
+	sale := phoneX()
+	for _, tc := range []struct {
+		at     time.Duration // from the opening
+		change func(*queue.Sale)
+		want   queue.State
+	}{
+		{-31 * time.Minute, nil, queue.Scheduled},
+		{-30 * time.Minute, nil, queue.Lobby},
+		{-time.Millisecond, nil, queue.Lobby},
+		{0, nil, queue.Open},
+		{61*time.Minute - time.Millisecond, nil, queue.Open},
+		{61 * time.Minute, nil, queue.Closed},
+		{-24 * time.Hour, func(s *queue.Sale) { s.Lobby = 0 }, queue.Lobby},
+		{-time.Minute, func(s *queue.Sale) { s.Line.Order = queue.Off }, queue.Scheduled},
+	} {
+		changed := sale
+		if tc.change != nil {
+			tc.change(&changed)
+		}
+		if got := stateAt(changed, sale.OpensAt.Add(tc.at)); got != tc.want {
+			t.Errorf("%s from the opening: %s, want %s", tc.at, got, tc.want)
+		}
+	}
+}
+
+// fakeAuditor answers with what a test wants.
+type fakeAuditor struct {
+	audit any
+	err   error
+}
+
+func (f fakeAuditor) Audit(context.Context, string) (any, error) { return f.audit, f.err }
+
+func TestTheAuditIsPassedOnAsItIs(t *testing.T) {
+	t.Parallel()
+	for name, tc := range map[string]struct {
+		auditor Auditor
+		status  int
+	}{
+		"an audit":   {fakeAuditor{audit: map[string]any{"sale": "solo", "balanced": true}}, http.StatusOK},
+		"no auditor": {nil, http.StatusServiceUnavailable},
+		"no sale":    {fakeAuditor{err: &queue.Error{Code: queue.NoSuchSale, Message: "m"}}, http.StatusNotFound},
+		"a failure":  {fakeAuditor{err: errors.New("refused")}, http.StatusServiceUnavailable},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			b := newBench(t, func(o *Options) { o.Auditor = tc.auditor })
+			a := b.send(http.MethodGet, "/api/v1/admin/sales/solo/audit", "", b.asAdmin()...)
+			if a.status != tc.status || (tc.status == http.StatusOK && a.field(t, "balanced") != true) {
+				t.Errorf("got %d %s", a.status, a.body)
+			}
+		})
+	}
+}
+
+func TestTheOperationsListenerTellsHealthReadinessAndFigures(t *testing.T) {
+	t.Parallel()
+	registry := prometheus.NewRegistry()
+	var failure error
+	b := newBench(t, func(o *Options) {
+		o.Registerer, o.Gatherer = registry, registry
+		o.Ready = func(context.Context) error { return failure }
+	})
+	b.send(http.MethodGet, "/api/v1/sales", "")
+	get := func(path string) (int, string) {
+		rec := httptest.NewRecorder()
+		b.server.Ops().ServeHTTP(rec, httptest.NewRequest(http.MethodGet, path, nil))
+		return rec.Code, rec.Body.String()
+	}
+	expect := func(path string, status int, text string) {
+		t.Helper()
+		if code, body := get(path); code != status || !strings.Contains(body, text) {
+			t.Errorf("%s: got %d %s", path, code, body)
+		}
+	}
+	expect("/healthz", http.StatusOK, "ok")
+	expect("/readyz", http.StatusOK, "ready")
+	expect("/metrics", http.StatusOK, "sluice_grab_seconds")
+	expect("/debug/pprof/", http.StatusOK, "goroutine")
+	failure = errors.New("redis does not answer")
+	expect("/readyz", http.StatusServiceUnavailable, "redis does not answer")
+	failure = nil
+	b.server.SetReady(false)
+	expect("/readyz", http.StatusServiceUnavailable, "draining")
+	expect("/healthz", http.StatusOK, "ok")
+	if a := b.send(http.MethodGet, "/api/v1/sales", ""); a.status != http.StatusOK {
+		t.Errorf("while draining, the API answers %d", a.status)
+	}
+	b.server.SetReady(true)
+	expect("/readyz", http.StatusOK, "ready")
+	for _, path := range []string{"/healthz", "/metrics", "/debug/pprof/"} {
+		b.mustFail(b.send(http.MethodGet, path, ""), http.StatusNotFound, notFound)
+	}
+}
+
+func TestOnlyListedOriginsMayCallFromTheirPages(t *testing.T) {
+	t.Parallel()
+	b := newBench(t, func(o *Options) { o.Origins = []string{"https://shop.example"} })
+	for origin, allowed := range map[string]bool{
+		"https://shop.example":           true,
+		"http://shop.example":            false,
+		"https://shop.example.evil.test": false,
+		"https://evil.test":              false,
+		"null":                           false,
+	} {
+		a := b.send(http.MethodOptions, "/api/v1/sales/solo/grab", "",
+			"Origin", origin, "Access-Control-Request-Method", "POST", "Access-Control-Request-Headers", "authorization")
+		if got := a.header.Get("Access-Control-Allow-Origin") == origin; got != allowed {
+			t.Errorf("%s: got %d %v", origin, a.status, a.header)
+		}
+		if a.header.Get("Access-Control-Allow-Credentials") != "" {
+			t.Errorf("%s: credentials are allowed", origin)
+		}
+	}
+	b = newBench(t, nil)
+	if a := b.send(http.MethodGet, "/api/v1/sales", "", "Origin", "https://shop.example"); a.header.Get("Access-Control-Allow-Origin") != "" {
+		t.Errorf("without a list: got %v", a.header)
+	}
+}

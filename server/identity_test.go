@@ -1,0 +1,285 @@
+package server
+
+import (
+	"encoding/base64"
+	"encoding/hex"
+	"errors"
+	"net/http"
+	"net/http/httptest"
+	"strconv"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/golang-jwt/jwt/v5"
+
+	"sluice/queue"
+)
+
+func newTestIdentities(t *testing.T, secrets [][]byte, methods ...string) *Identities {
+	t.Helper()
+	i, err := NewIdentities(secrets, methods, testNow)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return i
+}
+
+func signed(t *testing.T, method jwt.SigningMethod, key any, claims jwt.MapClaims) string {
+	t.Helper()
+	token, err := jwt.NewWithClaims(method, claims).SignedString(key)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return token
+}
+
+func TestBearerTokensAreTakenOnlyWhenTheyProveAUser(t *testing.T) {
+	t.Parallel()
+	secret, other := testSecret(), []byte("another secret which is not known")
+	i := newTestIdentities(t, [][]byte{secret}, "jwt", "hmac", "guest")
+	_, guest, _, err := i.Guest()
+	if err != nil {
+		t.Fatal(err)
+	}
+	seat, err := i.MintSeat(SeatToken{Sale: "phone-x", User: "ann", Number: 1})
+	if err != nil {
+		t.Fatal(err)
+	}
+	_, strange, _, err := newTestIdentities(t, [][]byte{other}, "guest").Guest()
+	if err != nil {
+		t.Fatal(err)
+	}
+	at := func(d time.Duration) int64 { return testNow().Add(d).Unix() }
+	good := signed(t, jwt.SigningMethodHS256, secret, jwt.MapClaims{"sub": "ann", "exp": at(time.Hour)})
+	parts := strings.Split(good, ".")
+	encode := base64.RawURLEncoding.EncodeToString
+
+	for name, tc := range map[string]struct {
+		token string
+		ok    bool
+	}{
+		"a valid token":                      {good, true},
+		"a token without an expiry":          {signed(t, jwt.SigningMethodHS256, secret, jwt.MapClaims{"sub": "ann"}), true},
+		"a guest token":                      {guest, true},
+		"expired within the leeway":          {signed(t, jwt.SigningMethodHS256, secret, jwt.MapClaims{"sub": "ann", "exp": at(-29 * time.Second)}), true},
+		"expired":                            {signed(t, jwt.SigningMethodHS256, secret, jwt.MapClaims{"sub": "ann", "exp": at(-31 * time.Second)}), false},
+		"not valid yet":                      {signed(t, jwt.SigningMethodHS256, secret, jwt.MapClaims{"sub": "ann", "nbf": at(time.Minute)}), false},
+		"signed with another secret":         {signed(t, jwt.SigningMethodHS256, other, jwt.MapClaims{"sub": "ann"}), false},
+		"signed with another algorithm":      {signed(t, jwt.SigningMethodHS512, secret, jwt.MapClaims{"sub": "ann"}), false},
+		"not signed, by alg none":            {signed(t, jwt.SigningMethodNone, jwt.UnsafeAllowNoneSignatureType, jwt.MapClaims{"sub": "ann"}), false},
+		"alg none with the old signature":    {encode([]byte(`{"alg":"none","typ":"JWT"}`)) + "." + parts[1] + "." + parts[2], false},
+		"another user under the signature":   {parts[0] + "." + encode([]byte(`{"sub":"bob"}`)) + "." + parts[2], false},
+		"without a signature":                {parts[0] + "." + parts[1] + ".", false},
+		"without a sub":                      {signed(t, jwt.SigningMethodHS256, secret, jwt.MapClaims{"name": "ann"}), false},
+		"with an empty sub":                  {signed(t, jwt.SigningMethodHS256, secret, jwt.MapClaims{"sub": ""}), false},
+		"with a control character in sub":    {signed(t, jwt.SigningMethodHS256, secret, jwt.MapClaims{"sub": "a\nb"}), false},
+		"with a sub of 128 bytes":            {signed(t, jwt.SigningMethodHS256, secret, jwt.MapClaims{"sub": strings.Repeat("é", 64)}), true},
+		"with a sub of 129 bytes":            {signed(t, jwt.SigningMethodHS256, secret, jwt.MapClaims{"sub": strings.Repeat("a", 129)}), false},
+		"a seat token":                       {seat, false},
+		"a guest token of another secret":    {strange, false},
+		"a guest signed with the key itself": {signed(t, jwt.SigningMethodHS256, i.seats[0], jwt.MapClaims{"sub": "guest-1"}), false},
+		"a pair's token":                     {MintHMAC(secret, "ann", testNow().Add(time.Hour)), false},
+		"a token longer than any":            {good + strings.Repeat("A", maxToken), false},
+		"no token":                           {"", false},
+		"nonsense":                           {"a.b.c", false},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			user, err := i.Token(tc.token)
+			if (err == nil) != tc.ok {
+				t.Errorf("got %q, %v; want success %v", user, err, tc.ok)
+			}
+			if err != nil && (queue.CodeOf(err) != queue.Unauthenticated || user != "") {
+				t.Errorf("got %q, %v; want no user and unauthenticated", user, err)
+			}
+		})
+	}
+}
+
+func TestTheHMACPairIsTakenOnlyForItsOwnUserAndTime(t *testing.T) {
+	t.Parallel()
+	secret := testSecret()
+	hour := testNow().Add(time.Hour)
+	for name, tc := range map[string]struct {
+		user, token string
+		ok          bool
+	}{
+		"a valid pair":                {"ann", MintHMAC(secret, "ann", hour), true},
+		"a user with a point":         {"ann.1", MintHMAC(secret, "ann.1", hour), true},
+		"X-User-Id alone":             {"ann", "", false},
+		"another user's token":        {"bob", MintHMAC(secret, "ann", hour), false},
+		"the point moved":             {"ann", "1." + MintHMAC(secret, "ann.1", hour), false},
+		"expired":                     {"ann", MintHMAC(secret, "ann", testNow()), false},
+		"a later expiry put in":       {"ann", strconv.FormatInt(hour.Unix()+1, 10) + MintHMAC(secret, "ann", hour)[10:], false},
+		"signed with another secret":  {"ann", MintHMAC([]byte("another secret"), "ann", hour), false},
+		"a signature cut short":       {"ann", MintHMAC(secret, "ann", hour)[:40], false},
+		"without a signature":         {"ann", strconv.FormatInt(hour.Unix(), 10) + ".", false},
+		"an expiry which is no time":  {"ann", "-" + MintHMAC(secret, "ann", hour), false},
+		"a user which is not UTF-8":   {"\xff", MintHMAC(secret, "\xff", hour), false},
+		"an expiry beyond any number": {"ann", pairOf(secret, "ann", "9999999999999999999"), false},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			i := newTestIdentities(t, [][]byte{secret}, "jwt", "hmac")
+			r := httptest.NewRequest(http.MethodGet, "/", nil)
+			r.Header.Set(headerUser, tc.user)
+			if tc.token != "" {
+				r.Header.Set(headerToken, tc.token)
+			}
+			who, err := i.Request(r)
+			if (err == nil) != tc.ok {
+				t.Fatalf("got %v, %v; want success %v", who, err, tc.ok)
+			}
+			if tc.ok && who.User != tc.user {
+				t.Errorf("got user %q, want %q", who.User, tc.user)
+			}
+		})
+	}
+}
+
+func pairOf(secret []byte, user, expiry string) string {
+	return expiry + "." + hex.EncodeToString(signPair(secret, user, expiry))
+}
+
+func TestABearerTokenThatFailsIsNotMadeGoodByAPair(t *testing.T) {
+	t.Parallel()
+	i := newTestIdentities(t, [][]byte{testSecret()}, "jwt", "hmac")
+	r := httptest.NewRequest(http.MethodGet, "/", nil)
+	r.Header.Set("Authorization", "Bearer nonsense")
+	r.Header.Set(headerUser, "ann")
+	r.Header.Set(headerToken, MintHMAC(testSecret(), "ann", testNow().Add(time.Hour)))
+	if who, err := i.Request(r); err == nil {
+		t.Errorf("got %v, want an error", who)
+	}
+}
+
+func TestOfSeveralSecretsTheFirstSignsAndAllVerify(t *testing.T) {
+	t.Parallel()
+	older, newer := []byte("the older secret of this server"), []byte("the newer secret of this server")
+	before := newTestIdentities(t, [][]byte{older}, "jwt", "hmac", "guest")
+	during := newTestIdentities(t, [][]byte{newer, older}, "jwt", "hmac", "guest")
+	after := newTestIdentities(t, [][]byte{newer}, "jwt", "hmac", "guest")
+
+	// Each makes a token with what i signs with, and returns how others verify it.
+	kinds := map[string]func(i *Identities) func(*Identities) error{
+		"user": func(i *Identities) func(*Identities) error {
+			token, err := mint(i.secrets[0], "ann", testNow(), testNow().Add(time.Hour))
+			return func(by *Identities) error { return errors.Join(err, second(by.Token(token))) }
+		},
+		"guest": func(i *Identities) func(*Identities) error {
+			_, token, _, err := i.Guest()
+			return func(by *Identities) error { return errors.Join(err, second(by.Token(token))) }
+		},
+		"seat": func(i *Identities) func(*Identities) error {
+			token, err := i.MintSeat(SeatToken{Sale: "phone-x", User: "ann", Number: 3, Epoch: 1})
+			return func(by *Identities) error { return errors.Join(err, second(by.ParseSeat(token))) }
+		},
+		"pair": func(i *Identities) func(*Identities) error {
+			token := MintHMAC(i.secrets[0], "ann", testNow().Add(time.Hour))
+			return func(by *Identities) error { return by.pair("ann", token) }
+		},
+	}
+	for name, kind := range kinds {
+		old, young := kind(before), kind(during)
+		if err := old(during); err != nil {
+			t.Errorf("%s of the older secret while both are known: %v", name, err)
+		}
+		if err := young(after); err != nil {
+			t.Errorf("%s signed while both were known, after the change: %v", name, err)
+		}
+		if err := old(after); err == nil {
+			t.Errorf("%s of a secret given up is still taken", name)
+		}
+	}
+}
+
+// second drops what a call returned beside its error.
+func second[T any](_ T, err error) error { return err }
+
+func TestOnlyTheAllowedWaysOfSayingWhoIsAskingWork(t *testing.T) {
+	t.Parallel()
+	user, err := mint(testSecret(), "ann", testNow(), testNow().Add(time.Hour))
+	if err != nil {
+		t.Fatal(err)
+	}
+	_, guest, _, err := newTestIdentities(t, [][]byte{testSecret()}, "guest").Guest()
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, method := range []string{"jwt", "hmac", "guest"} {
+		i := newTestIdentities(t, [][]byte{testSecret()}, method)
+		_, errUser := i.Token(user)
+		_, errGuest := i.Token(guest)
+		errPair := i.pair("ann", MintHMAC(testSecret(), "ann", testNow().Add(time.Hour)))
+		_, _, _, errNew := i.Guest()
+		if (errUser == nil) != (method == "jwt") || (errPair == nil) != (method == "hmac") ||
+			(errGuest == nil) != (method == "guest") || (errNew == nil) != (method == "guest") {
+			t.Errorf("with %s: user %v, pair %v, guest %v, new guest %v", method, errUser, errPair, errGuest, errNew)
+		}
+	}
+	if _, err := NewIdentities([][]byte{testSecret()}, []string{"cookie"}, testNow); err == nil {
+		t.Error("an unknown way was allowed")
+	}
+	if _, err := NewIdentities([][]byte{testSecret(), nil}, []string{"jwt"}, testNow); err == nil {
+		t.Error("an empty secret was allowed")
+	}
+}
+
+func TestASeatTokenProvesExactlyWhatItWasMadeFor(t *testing.T) {
+	t.Parallel()
+	i := newTestIdentities(t, [][]byte{testSecret()}, "jwt")
+	want := SeatToken{Sale: "phone-x", User: "ann \"<é>", Number: 1 << 60, Epoch: 4}
+	token, err := i.MintSeat(want)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if got, err := i.ParseSeat(token); err != nil || got != want {
+		t.Errorf("got %v, %v; want %v", got, err, want)
+	}
+	payload, signature, _ := strings.Cut(token, ".")
+	encode := base64.RawURLEncoding.EncodeToString
+	for name, forged := range map[string]string{
+		"another number under the signature": encode([]byte(`{"s":"phone-x","u":"ann","n":1,"e":4}`)) + "." + signature,
+		"a signature cut short":              payload + "." + signature[:10],
+		"no signature":                       payload + ".",
+		"no point":                           payload,
+		"nothing":                            "",
+		"signed with a user's secret":        payload + "." + encode(signSeat(testSecret(), []byte(payload))),
+		"signed as a guest token is":         payload + "." + encode(signSeat(mustDerive(t, "guest"), []byte(payload))),
+		"longer than any":                    token + strings.Repeat("A", maxSeatToken),
+	} {
+		if got, err := i.ParseSeat(forged); err == nil {
+			t.Errorf("%s: got %v, want an error", name, got)
+		}
+	}
+}
+
+func mustDerive(t *testing.T, purpose string) []byte {
+	t.Helper()
+	keys, err := derive([][]byte{testSecret()}, purpose)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return keys[0]
+}
+
+func FuzzNoTokenMakesTheVerifierFail(f *testing.F) {
+	i, err := NewIdentities([][]byte{testSecret()}, []string{"jwt", "hmac", "guest"}, testNow)
+	if err != nil {
+		f.Fatal(err)
+	}
+	f.Add("a.b.c")
+	f.Add("eyJhbGciOiJub25lIn0.eyJzdWIiOiJhIn0.")
+	f.Fuzz(func(t *testing.T, token string) {
+		if user, err := i.Token(token); err == nil {
+			t.Errorf("%q was taken for %q", token, user)
+		}
+		if seat, err := i.ParseSeat(token); err == nil {
+			t.Errorf("%q was taken for %v", token, seat)
+		}
+		if err := i.pair("ann", token); err == nil {
+			t.Errorf("%q was taken for a pair", token)
+		}
+	})
+}

@@ -1,0 +1,86 @@
+package server
+
+import (
+	"fmt"
+	"sync"
+	"time"
+
+	"github.com/labstack/echo/v4"
+
+	"sluice/queue"
+)
+
+// maxWindow bounds the memory of a window: 8 bytes for each request that its limit allows at once.
+const maxWindow = 1 << 20
+
+// window is a limit of N requests in any stretch of time of its length. A token bucket full at the edge of a second
+// lets through nearly twice its rate within one; remembering when the last N passed costs 8 bytes each and is exact.
+type window struct {
+	rate queue.Rate
+
+	mu   sync.Mutex
+	at   []time.Duration // when the last N passed, since start; a ring
+	next int             // where the oldest of them is
+	used int             // how much of the ring was ever written
+	zero time.Time
+}
+
+// newWindow makes the window of a rate, nil for one that is off.
+func newWindow(r queue.Rate) (*window, error) {
+	if !r.On() {
+		return nil, nil
+	}
+	if r.N > maxWindow {
+		return nil, fmt.Errorf("rate %s: at most %d requests can be counted; use a shorter window", r, maxWindow)
+	}
+	return &window{rate: r, at: make([]time.Duration, r.N)}, nil
+}
+
+// take counts a request at now, or says how long until the next one may pass.
+func (w *window) take(now time.Time) (wait time.Duration, ok bool) {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	if w.zero.IsZero() {
+		w.zero = now
+	}
+	elapsed := now.Sub(w.zero)
+	if w.used == len(w.at) {
+		if wait := w.at[w.next] + w.rate.Per - elapsed; wait > 0 {
+			return wait, false
+		}
+	} else {
+		w.used++
+	}
+	w.at[w.next] = elapsed
+	w.next = (w.next + 1) % len(w.at)
+	return 0, true
+}
+
+// limit refuses what is beyond this node's limit before anything is spent on it.
+func (s *Server) limit(next echo.HandlerFunc) echo.HandlerFunc {
+	if s.node == nil {
+		return next
+	}
+	return func(c echo.Context) error {
+		now := s.now()
+		wait, ok := s.node.take(now)
+		if ok {
+			return next(c)
+		}
+		s.counted.limited.WithLabelValues("node").Inc()
+		return &queue.Error{
+			Code:       queue.Limited,
+			Message:    fmt.Sprintf("this server takes %s requests; it has had them", s.node.rate),
+			RetryAfter: wait,
+			Limit:      s.node.rate.N,
+			Reset:      now.Add(wait),
+		}
+	}
+}
+
+// countLimited counts a refusal by the limits that all nodes share.
+func (s *Server) countLimited(err error) {
+	if queue.CodeOf(err) == queue.Limited {
+		s.counted.limited.WithLabelValues("shopper").Inc()
+	}
+}

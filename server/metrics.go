@@ -1,0 +1,33 @@
+package server
+
+import (
+	"github.com/prometheus/client_golang/prometheus"
+	"github.com/prometheus/client_golang/prometheus/promauto"
+)
+
+// metrics are what this package counts. Labels are ids of sales that exist and words of our own.
+type metrics struct {
+	grabs   *prometheus.CounterVec // by sale and result
+	grabbed prometheus.Histogram   // seconds from the request to its result
+	limited *prometheus.CounterVec // by what limit
+}
+
+// newMetrics registers with registerer, or nowhere when it is nil.
+func newMetrics(registerer prometheus.Registerer) *metrics {
+	auto := promauto.With(registerer)
+	return &metrics{
+		grabs: auto.NewCounterVec(prometheus.CounterOpts{
+			Name: "sluice_grabs_total",
+			Help: "Grabs by their result.",
+		}, []string{"sale", "result"}),
+		grabbed: auto.NewHistogram(prometheus.HistogramOpts{
+			Name:    "sluice_grab_seconds",
+			Help:    "Time from a grab to its result.",
+			Buckets: []float64{.0005, .001, .0025, .005, .01, .025, .05, .1, .25, .5, 1, 2.5},
+		}),
+		limited: auto.NewCounterVec(prometheus.CounterOpts{
+			Name: "sluice_limited_total",
+			Help: "Requests refused because of a limit: of this node, or of a user or address over all nodes.",
+		}, []string{"by"}),
+	}
+}

@@ -1,0 +1,188 @@
+package server
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"log/slog"
+	"math/rand/v2"
+	"net/http"
+	"strconv"
+	"time"
+
+	"github.com/labstack/echo/v4"
+
+	"sluice/queue"
+)
+
+// The kinds of failure which only HTTP knows.
+const (
+	notFound         queue.Code = "not_found"
+	methodNotAllowed queue.Code = "method_not_allowed"
+	tooLarge         queue.Code = "too_large"
+	unsupportedMedia queue.Code = "unsupported_media_type"
+)
+
+// Headers of a refusal by a limit. Reset is in Unix seconds.
+const (
+	headerLimit     = "X-RateLimit-Limit"
+	headerRemaining = "X-RateLimit-Remaining"
+	headerReset     = "X-RateLimit-Reset"
+)
+
+// retrySpread is how long after a failure without a hint everybody comes back, at the earliest and spread over as long.
+const retrySpread = time.Second
+
+// problem is a failure as RFC 9457 writes it.
+type problem struct {
+	Type         string     `json:"type"`
+	Title        string     `json:"title"` // of the code, in the caller's language
+	Status       int        `json:"status"`
+	Detail       string     `json:"detail,omitempty"` // of this one failure
+	Code         queue.Code `json:"code"`
+	Instance     string     `json:"instance"` // the request id
+	RetryAfterMS int64      `json:"retry_after_ms,omitempty"`
+}
+
+// fail answers with the problem that err is. What is no *queue.Error says nothing about the outcome, so it reads as
+// unavailable, and its cause goes to the log and nowhere else.
+func (s *Server) fail(err error, c echo.Context) {
+	e, status := explain(err)
+	if status >= http.StatusInternalServerError {
+		s.logFailure(err, c)
+	}
+	if c.Response().Committed {
+		return
+	}
+	id := c.Response().Header().Get(echo.HeaderXRequestID)
+	lang := s.languageOf(c.Request())
+	p := problem{
+		Type:     "urn:sluice:problem:" + string(e.Code),
+		Title:    titleOf(e.Code, lang),
+		Status:   status,
+		Detail:   e.Message,
+		Code:     e.Code,
+		Instance: id,
+	}
+	header := c.Response().Header()
+	switch e.Code {
+	case queue.Limited:
+		header.Set(headerLimit, strconv.FormatInt(e.Limit, 10))
+		header.Set(headerRemaining, strconv.FormatInt(e.Remaining, 10))
+		header.Set(headerReset, strconv.FormatInt(s.resetOf(e), 10))
+		p.RetryAfterMS = retryAfter(e.RetryAfter)
+	case queue.Unavailable:
+		p.RetryAfterMS = retryAfter(e.RetryAfter)
+	case queue.Unauthenticated:
+		header.Set(echo.HeaderWWWAuthenticate, "Bearer")
+	}
+	if p.RetryAfterMS > 0 {
+		header.Set(echo.HeaderRetryAfter, strconv.FormatInt((p.RetryAfterMS+999)/1000, 10))
+	}
+	header.Set(echo.HeaderCacheControl, "no-store")
+	header.Set("Content-Language", string(lang))
+	body, err := json.Marshal(p)
+	if err == nil {
+		err = c.Blob(status, "application/problem+json", body)
+	}
+	if err != nil {
+		s.log.DebugContext(c.Request().Context(), "a problem could not be answered", "request", id, "error", err)
+	}
+}
+
+// resetOf is when the limit is whole again, in Unix seconds, rounded up so that nobody comes early.
+func (s *Server) resetOf(e *queue.Error) int64 {
+	reset := e.Reset
+	if reset.IsZero() {
+		reset = s.now().Add(e.RetryAfter)
+	}
+	return reset.Add(time.Second - 1).Unix()
+}
+
+// retryAfter is when to come back, in milliseconds: never before hint, at least a second, and spread so that those who
+// were refused together do not return together.
+func retryAfter(hint time.Duration) int64 {
+	hint = max(hint, retrySpread)
+	return (hint + rand.N(max(hint/2, retrySpread))).Milliseconds()
+}
+
+// explain finds what a person can be told about err, and the HTTP status of that.
+func explain(err error) (*queue.Error, int) {
+	var known *queue.Error
+	if errors.As(err, &known) {
+		return known, statusOf(known.Code)
+	}
+	var http *echo.HTTPError
+	if errors.As(err, &http) {
+		return explainHTTP(http)
+	}
+	return &queue.Error{
+		Code:    queue.Unavailable,
+		Message: "something this needs does not answer right now; try again, with the same request_id where there is one",
+	}, statusOf(queue.Unavailable)
+}
+
+func explainHTTP(err *echo.HTTPError) (*queue.Error, int) {
+	message, _ := err.Message.(string)
+	switch err.Code {
+	case http.StatusNotFound:
+		return &queue.Error{Code: notFound, Message: "there is nothing at this address"}, err.Code
+	case http.StatusMethodNotAllowed:
+		return &queue.Error{Code: methodNotAllowed, Message: "this address does not take this method"}, err.Code
+	case http.StatusRequestEntityTooLarge:
+		return &queue.Error{Code: tooLarge, Message: message}, err.Code
+	case http.StatusUnsupportedMediaType:
+		return &queue.Error{Code: unsupportedMedia, Message: message}, err.Code
+	}
+	if err.Code >= http.StatusInternalServerError {
+		return &queue.Error{Code: queue.Unavailable, Message: message}, statusOf(queue.Unavailable)
+	}
+	return &queue.Error{Code: queue.BadRequest, Message: message}, err.Code
+}
+
+// statusOf is the HTTP status of a code.
+func statusOf(code queue.Code) int {
+	switch code {
+	case queue.BadRequest:
+		return http.StatusBadRequest
+	case queue.Unauthenticated:
+		return http.StatusUnauthorized
+	case queue.Forbidden:
+		return http.StatusForbidden
+	case queue.NoSuchSale, queue.NoSuchOrder, queue.NoSuchItem:
+		return http.StatusNotFound
+	case queue.Conflict:
+		return http.StatusConflict
+	case queue.Invalid:
+		return http.StatusUnprocessableEntity
+	case queue.Limited:
+		return http.StatusTooManyRequests
+	}
+	return http.StatusServiceUnavailable
+}
+
+// logFailure logs what the answer hides. A caller who went away before the answer is no failure of ours.
+func (s *Server) logFailure(err error, c echo.Context) {
+	ctx := c.Request().Context()
+	level := slog.LevelError
+	if ctx.Err() != nil && errors.Is(err, context.Canceled) {
+		level = slog.LevelDebug
+	}
+	if !s.log.Enabled(ctx, level) {
+		return
+	}
+	dropped, ok := s.failures.take()
+	if !ok {
+		return
+	}
+	attrs := []slog.Attr{
+		slog.String("request", c.Response().Header().Get(echo.HeaderXRequestID)),
+		slog.String("method", c.Request().Method),
+		slog.String("route", c.Path()),
+		slog.Any("error", err),
+	}
+	if dropped > 0 {
+		attrs = append(attrs, slog.Int64("not_logged_before", dropped))
+	}
+	s.log.LogAttrs(ctx, level, "request failed", attrs...)
+}

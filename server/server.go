@@ -1,0 +1,326 @@
+// Package server is the HTTP side of sluice: who is asking, what may be asked, and how answers and failures read. It
+// decides nothing about seats or stock: package queue does.
+//
+// A request passes observe (request id, recovery, log), then the node's own limit, then its handler, one file each.
+// Handlers return errors; problem.go alone turns them into answers.
+package server
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"log/slog"
+	"net"
+	"net/http"
+	"net/netip"
+	"strings"
+	"sync"
+	"sync/atomic"
+	"time"
+
+	"github.com/gorilla/websocket"
+	"github.com/labstack/echo/v4"
+	"github.com/labstack/echo/v4/middleware"
+	"github.com/prometheus/client_golang/prometheus"
+	"golang.org/x/text/language"
+
+	"sluice/hub"
+	"sluice/queue"
+)
+
+// Orders is where the rows of orders are read. worker.Store is one.
+type Orders interface {
+	// Order returns one order, or a *queue.Error NoSuchOrder.
+	Order(ctx context.Context, id string) (queue.Order, error)
+	// OrdersOf returns a user's orders in a sale, or in all when sale is "", the newest first.
+	OrdersOf(ctx context.Context, user, sale string) ([]queue.Order, error)
+}
+
+// SaleStore is where sales outlive Redis. worker.Store is one.
+type SaleStore interface {
+	SaveSale(ctx context.Context, sale queue.Sale) error
+	Sales(ctx context.Context) ([]queue.Sale, error)
+	// Sale returns one sale, or a *queue.Error NoSuchSale.
+	Sale(ctx context.Context, id string) (queue.Sale, error)
+	// EachOrder calls fn with all orders of a sale, at most page at a time.
+	EachOrder(ctx context.Context, sale string, page int, fn func([]queue.Order) error) error
+}
+
+// Snapshots is the newest that this node knows of each sale. It never blocks.
+type Snapshots interface {
+	// Snapshot returns nil for a sale which is unknown, or not read yet.
+	Snapshot(sale string) *queue.Snapshot
+	All() []*queue.Snapshot
+	// Kick makes the next snapshot of a sale come soon.
+	Kick(sale string)
+}
+
+// Auditor compares the stores of a sale; what it returns is written as JSON. It reads every order of the sale.
+type Auditor interface {
+	Audit(ctx context.Context, sale string) (any, error)
+}
+
+// AuditLog keeps who changed what.
+type AuditLog interface {
+	Log(ctx context.Context, change Change) error
+}
+
+// line is what the handlers need of a *queue.Queue.
+type line interface {
+	Join(ctx context.Context, req queue.JoinRequest) (queue.Seat, error)
+	Look(ctx context.Context, sale, user string) (queue.Seat, error)
+	LookMany(ctx context.Context, sale string, users []string) ([]queue.Seat, error)
+	Leave(ctx context.Context, sale, user string, number int64) error
+	Grab(ctx context.Context, req queue.GrabRequest) (queue.Grabbed, error)
+
+	Sale(ctx context.Context, id string) (queue.Sale, error)
+	Installed(ctx context.Context, id string) (here, ready bool, err error)
+	Apply(ctx context.Context, sale queue.Sale) error
+	Open(ctx context.Context, id string) (queue.Sale, error)
+	Pause(ctx context.Context, id string) (queue.Sale, error)
+	Resume(ctx context.Context, id string) (queue.Sale, error)
+	Close(ctx context.Context, id string) (queue.Sale, error)
+	Restore(ctx context.Context, sale queue.Sale, orders func(yield func([]queue.Order) error) error) error
+}
+
+// Options are the settings of a Server.
+type Options struct {
+	Node      string // names this node to shoppers and in logs
+	Queue     *queue.Queue
+	Hub       *hub.Hub
+	Orders    Orders
+	Sales     SaleStore
+	Snapshots Snapshots // nil = those of the rooms that Run keeps
+	Auditor   Auditor   // nil = the audit is answered with 503
+	AuditLog  AuditLog  // nil = changes are in the log only
+
+	// AwaitRow, where it is set, is called after a grab took stock and before anybody is told: with a Redis that does
+	// not outlive the process, an order is one only once its row is committed.
+	AwaitRow func(ctx context.Context, order queue.Order) error
+
+	Secrets        [][]byte   // the first signs, all verify
+	AdminToken     string     // "" = the admin API is off
+	Auth           []string   // which of "jwt", "hmac" and "guest" may say who is asking
+	Origins        []string   // pages of other origins that may call the API, as scheme://host[:port]
+	TrustedProxies []string   // addresses or ranges whose X-Forwarded-For is believed; none = the peer's own address
+	NodeLimit      queue.Rate // of this node's API as a whole
+	ConnsSeat      int        // sockets that one seat may have at once
+
+	Web   http.Handler                    // the pages; nil = none
+	Ready func(ctx context.Context) error // what /readyz asks; nil = always ready
+
+	Logger     *slog.Logger
+	Registerer prometheus.Registerer // nil = nothing is registered
+	Gatherer   prometheus.Gatherer   // what /metrics shows; nil = nothing
+	Now        func() time.Time      // nil = time.Now
+}
+
+// Server answers HTTP. It is safe for concurrent use.
+type Server struct {
+	opts       Options
+	line       line
+	registry   *registry
+	identities *Identities
+	admin      bearer
+	node       *window
+	counted    *metrics
+	languages  language.Matcher
+	requests   requestIDs
+	failures   *throttle
+	log        *slog.Logger
+	now        func() time.Time
+	echo       *echo.Echo
+	upgrader   *websocket.Upgrader
+	notReady   atomic.Bool
+	changing   sync.Mutex // one change of a sale at a time; see admin.go
+}
+
+// New makes a Server. It starts nothing and opens nothing: see [Server.Run].
+func New(opts Options) (*Server, error) {
+	if opts.Queue == nil {
+		return nil, errors.New("server: a queue is needed")
+	}
+	return newServer(opts, opts.Queue)
+}
+
+func newServer(opts Options, line line) (*Server, error) {
+	if opts.Orders == nil || opts.Sales == nil {
+		return nil, errors.New("server: a store of orders and one of sales are needed")
+	}
+	if opts.Logger == nil {
+		opts.Logger = slog.New(slog.DiscardHandler)
+	}
+	if opts.Now == nil {
+		opts.Now = time.Now
+	}
+	identities, err := NewIdentities(opts.Secrets, opts.Auth, opts.Now)
+	if err != nil {
+		return nil, err
+	}
+	node, err := newWindow(opts.NodeLimit)
+	if err != nil {
+		return nil, fmt.Errorf("limit of this node: %w", err)
+	}
+	address, err := addressFrom(opts.TrustedProxies)
+	if err != nil {
+		return nil, err
+	}
+	s := &Server{
+		opts:       opts,
+		line:       line,
+		identities: identities,
+		admin:      newBearer(opts.AdminToken),
+		node:       node,
+		counted:    newMetrics(opts.Registerer),
+		languages:  newLanguages(),
+		requests:   newRequestIDs(),
+		failures:   newThrottle(failureLogRate, failureLogBurst),
+		log:        opts.Logger,
+		now:        opts.Now,
+		echo:       echo.New(),
+		upgrader:   newUpgrader(),
+	}
+	s.registry = newRegistry(s)
+	if s.opts.Snapshots == nil {
+		s.opts.Snapshots = s.registry
+	}
+	s.echo.IPExtractor = address
+	s.echo.HTTPErrorHandler = s.fail
+	s.routes()
+	return s, nil
+}
+
+// Run keeps a room for every sale, and with it the newest of that sale, until ctx ends.
+func (s *Server) Run(ctx context.Context) { s.registry.run(ctx) }
+
+// Handler answers shoppers and operators.
+func (s *Server) Handler() http.Handler { return s.echo }
+
+// Identities is what verifies the tokens of this server.
+func (s *Server) Identities() *Identities { return s.identities }
+
+func (s *Server) routes() {
+	s.echo.Pre(s.observe, s.pages)
+	if len(s.opts.Origins) > 0 {
+		s.echo.Use(s.crossOrigin())
+	}
+
+	// Middleware stands at each route: a group's own answers 404 where a path exists and only the method is wrong.
+	api := s.echo.Group("/api/v1")
+	api.GET("/sales", s.listSales, s.limit)
+	api.GET("/sales/:sale", s.showSale, s.limit)
+	api.POST("/guests", s.makeGuest, s.limit)
+	api.POST("/sales/:sale/seat", s.joinSeat, s.limit)
+	api.GET("/sales/:sale/seat", s.showSeat, s.limit)
+	api.DELETE("/sales/:sale/seat", s.leaveSeat, s.limit)
+	api.POST("/sales/:sale/grab", s.postGrab, s.limit)
+	api.POST("/seckill/:sale", s.postGrab, s.limit)
+	api.GET("/orders", s.listOrders, s.limit)
+	api.GET("/orders/:order", s.showOrder, s.limit)
+
+	s.echo.GET("/ws/v1/sales/:sale", s.openSocket)
+
+	// The node's limit is not for operators: they must get through when everybody else does not.
+	api.GET("/admin/sales", s.adminSales, s.adminOnly)
+	api.PUT("/admin/sales/:sale", s.applySale, s.adminOnly)
+	api.GET("/admin/sales/:sale", s.adminSale, s.adminOnly)
+	api.POST("/admin/sales/:sale/open", s.changeSale("open", queue.Open, line.Open), s.adminOnly)
+	api.POST("/admin/sales/:sale/pause", s.changeSale("pause", queue.Paused, line.Pause), s.adminOnly)
+	api.POST("/admin/sales/:sale/resume", s.changeSale("resume", queue.Open, line.Resume), s.adminOnly)
+	api.POST("/admin/sales/:sale/close", s.changeSale("close", queue.Closed, line.Close), s.adminOnly)
+	api.GET("/admin/sales/:sale/audit", s.auditSale, s.adminOnly)
+}
+
+// pages answers what is neither API nor socket with the web pages. A mistyped call of the API stays one.
+func (s *Server) pages(next echo.HandlerFunc) echo.HandlerFunc {
+	if s.opts.Web == nil {
+		return next
+	}
+	return func(c echo.Context) error {
+		if path := c.Request().URL.Path; strings.HasPrefix(path, "/api/") || strings.HasPrefix(path, "/ws/") {
+			return next(c)
+		}
+		s.opts.Web.ServeHTTP(c.Response(), c.Request())
+		return nil
+	}
+}
+
+// crossOrigin lets pages of the listed origins call the API. Nothing is authenticated by a cookie, so no credentials
+// are ever allowed along.
+func (s *Server) crossOrigin() echo.MiddlewareFunc {
+	return middleware.CORSWithConfig(middleware.CORSConfig{
+		Skipper:      func(c echo.Context) bool { return !strings.HasPrefix(c.Request().URL.Path, "/api/") },
+		AllowOrigins: s.opts.Origins,
+		AllowMethods: []string{http.MethodGet, http.MethodPost, http.MethodPut, http.MethodDelete},
+		AllowHeaders: []string{
+			echo.HeaderAuthorization, echo.HeaderContentType, "Accept-Language",
+			headerUser, headerToken, echo.HeaderXRequestID,
+		},
+		ExposeHeaders: []string{
+			echo.HeaderRetryAfter, headerLimit, headerRemaining, headerReset, echo.HeaderXRequestID, "ETag",
+		},
+		MaxAge: int((10 * time.Minute).Seconds()),
+	})
+}
+
+// NewHTTPServer makes the http.Server for one of this package's handlers. Its limits are for plain requests; they end
+// with the upgrade of a socket. The longest answers are the audit of a large sale and a profile of 30 s.
+func NewHTTPServer(addr string, handler http.Handler) *http.Server {
+	return &http.Server{
+		Addr:              addr,
+		Handler:           handler,
+		ReadHeaderTimeout: 5 * time.Second,
+		ReadTimeout:       15 * time.Second,
+		WriteTimeout:      90 * time.Second,
+		IdleTimeout:       2 * time.Minute, // above the 60 and 75 s of the usual proxies, so that they close first
+		MaxHeaderBytes:    16 << 10,        // twice the longest token
+	}
+}
+
+// addressFrom makes the function that tells the client's address: the nearest one that is no trusted proxy.
+func addressFrom(trusted []string) (echo.IPExtractor, error) {
+	if len(trusted) == 0 {
+		return echo.ExtractIPDirect(), nil
+	}
+	options := []echo.TrustOption{echo.TrustLoopback(false), echo.TrustLinkLocal(false), echo.TrustPrivateNet(false)}
+	for _, text := range trusted {
+		prefix, err := parsePrefix(text)
+		if err != nil {
+			return nil, fmt.Errorf("trusted proxy %q: write an address or a range, like 10.0.0.7 or 10.0.0.0/8", text)
+		}
+		options = append(options, echo.TrustIPRange(&net.IPNet{
+			IP:   prefix.Addr().AsSlice(),
+			Mask: net.CIDRMask(prefix.Bits(), prefix.Addr().BitLen()),
+		}))
+	}
+	return echo.ExtractIPFromXFFHeader(options...), nil
+}
+
+func parsePrefix(text string) (netip.Prefix, error) {
+	if addr, err := netip.ParseAddr(text); err == nil {
+		return addr.Prefix(addr.BitLen())
+	}
+	prefix, err := netip.ParsePrefix(text)
+	return prefix.Masked(), err
+}
+
+// addressOf is the client's address as the address limit counts it. One home has a whole /64 of IPv6 addresses, so
+// that is what one address is there.
+func addressOf(c echo.Context) string {
+	text := c.RealIP()
+	if !strings.Contains(text, ":") {
+		return text
+	}
+	addr, err := netip.ParseAddr(text)
+	if err != nil {
+		return text
+	}
+	if addr = addr.Unmap(); addr.Is4() {
+		return addr.String()
+	}
+	network, err := addr.Prefix(64)
+	if err != nil {
+		return text
+	}
+	return network.String()
+}
