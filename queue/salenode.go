@@ -1,15 +1,17 @@
 package queue
 
 import (
+	"bytes"
+	"errors"
 	"fmt"
+	"io"
 	"math"
 	"slices"
 	"strconv"
 	"strings"
 	"time"
 
-	"github.com/goccy/go-yaml/ast"
-	"github.com/goccy/go-yaml/parser"
+	"go.yaml.in/yaml/v4"
 )
 
 // node is one value of a sale file with the place where it stands, so that an error can name both.
@@ -48,15 +50,20 @@ func (n *node) empty() bool {
 
 // parseNode reads YAML, of which JSON is a part.
 func parseNode(data []byte) (*node, error) {
-	file, err := parser.ParseBytes(data, 0)
+	decoder := yaml.NewDecoder(bytes.NewReader(data))
+	var document, second yaml.Node
+	err := decoder.Decode(&document)
+	if errors.Is(err, io.EOF) {
+		return nil, &Error{Code: Invalid, Message: "the sale file is empty"}
+	}
+	if err == nil && !errors.Is(decoder.Decode(&second), io.EOF) {
+		return nil, &Error{Code: Invalid, Message: "the sale file must hold one sale, and there is more after it"}
+	}
 	if err != nil {
 		return nil, &Error{Code: Invalid, Message: "the sale file cannot be read: " + firstLine(err)}
 	}
-	if len(file.Docs) != 1 || file.Docs[0].Body == nil {
-		return nil, &Error{Code: Invalid, Message: fmt.Sprintf("the sale file must hold one sale, not %d", bodies(file))}
-	}
 	b := &builder{}
-	root := b.node(file.Docs[0].Body, "", 0)
+	root := b.node(&document, "", 0)
 	if b.err != nil {
 		return nil, b.err
 	}
@@ -67,79 +74,68 @@ func parseNode(data []byte) (*node, error) {
 	return root, nil
 }
 
-func bodies(file *ast.File) int {
-	n := 0
-	for _, doc := range file.Docs {
-		if doc.Body != nil {
-			n++
-		}
-	}
-	return n
-}
-
-// firstLine is the library's error without the excerpt of the file that follows it: "[3:4] what is wrong".
+// firstLine is the library's error without its name.
 func firstLine(err error) string {
 	line, _, _ := strings.Cut(err.Error(), "\n")
-	if place, what, found := strings.Cut(strings.TrimPrefix(line, "["), "] "); found {
-		row, _, _ := strings.Cut(place, ":")
-		return "line " + row + ": " + what
+	for _, prefix := range []string{"yaml: ", "go-yaml: "} {
+		line = strings.TrimPrefix(line, prefix)
 	}
 	return line
 }
 
-// builder turns the library's tree into nodes. Anchors, aliases and tags are refused: a sale file has no use for them,
-// and aliases can make a small file huge.
+// builder turns the library's tree into nodes. Aliases are refused: a sale file has no use for them, and they can make a
+// small file huge.
 type builder struct{ err error }
 
-func (b *builder) node(v ast.Node, path string, depth int) *node {
-	n := &node{line: v.GetToken().Position.Line, path: path}
+func (b *builder) node(v *yaml.Node, path string, depth int) *node {
+	n := &node{line: v.Line, path: path}
 	if depth > 8 {
 		b.fail(n, "is nested too deeply")
 		return n
 	}
-	switch v := v.(type) {
-	case *ast.MappingNode:
-		b.fields(n, v.Values, depth)
-	case *ast.MappingValueNode:
-		b.fields(n, []*ast.MappingValueNode{v}, depth)
-	case *ast.SequenceNode:
+	switch v.Kind {
+	case yaml.DocumentNode:
+		if len(v.Content) == 1 {
+			return b.node(v.Content[0], path, depth)
+		}
+		n.kind, n.null = "nothing", true
+	case yaml.MappingNode:
+		b.fields(n, v.Content, depth)
+	case yaml.SequenceNode:
 		n.kind, n.list = "list", []*node{}
-		for i, entry := range v.Values {
+		for i, entry := range v.Content {
 			n.list = append(n.list, b.node(entry, fmt.Sprintf("%s[%d]", path, i), depth+1))
 		}
-	case *ast.StringNode:
-		n.kind, n.scalar = "text", v.Value
-	case *ast.LiteralNode:
-		n.kind, n.scalar = "text", v.Value.Value
-	case *ast.IntegerNode, *ast.FloatNode:
-		n.kind, n.scalar = "number", v.GetToken().Value
-	case *ast.BoolNode, *ast.InfinityNode, *ast.NanNode:
-		n.kind, n.scalar = "word", v.GetToken().Value
-	case *ast.NullNode:
-		n.kind, n.null = "nothing", true
+	case yaml.ScalarNode:
+		n.scalar = v.Value
+		switch v.ShortTag() {
+		case "!!int", "!!float":
+			n.kind = "number"
+		case "!!null":
+			n.kind, n.null = "nothing", true
+		default: // a date or a word like yes is the text that was written
+			n.kind = "text"
+		}
 	default:
-		b.fail(n, fmt.Sprintf("uses %s, which a sale file cannot have", strings.ToLower(v.Type().String())))
+		b.fail(n, "uses an alias, which a sale file cannot have")
 	}
 	return n
 }
 
-func (b *builder) fields(n *node, values []*ast.MappingValueNode, depth int) {
+// fields reads the keys and values of a mapping.
+func (b *builder) fields(n *node, content []*yaml.Node, depth int) {
 	n.kind, n.children = "fields", []child{}
-	for _, v := range values {
-		name := v.Key.GetToken().Value
-		path := name
+	for i := 0; i+1 < len(content); i += 2 {
+		key, value := content[i], content[i+1]
+		name, path := key.Value, key.Value
 		if n.path != "" {
 			path = n.path + "." + name
 		}
 		if n.child(name) != nil {
-			b.fail(&node{line: v.Key.GetToken().Position.Line, path: path}, "is there twice")
+			b.fail(&node{line: key.Line, path: path}, "is there twice")
 			return
 		}
-		c := child{name: name, line: v.Key.GetToken().Position.Line, value: b.node(v.Value, path, depth+1)}
-		n.children = append(n.children, c)
-	}
-	if len(n.children) > 0 {
-		n.line = n.children[0].line
+		n.children = append(n.children, child{name: name, line: key.Line, value: b.node(value, path, depth+1)})
 	}
 }
 
