@@ -4,12 +4,9 @@ import (
 	"context"
 	"errors"
 	"net/http"
-	"net/http/httptest"
 	"strings"
 	"testing"
 	"time"
-
-	"github.com/prometheus/client_golang/prometheus"
 
 	"sluice/queue"
 )
@@ -142,70 +139,5 @@ func TestTheAuditIsPassedOnAsItIs(t *testing.T) {
 				t.Errorf("got %d %s", a.status, a.body)
 			}
 		})
-	}
-}
-
-func TestTheOperationsListenerTellsHealthReadinessAndFigures(t *testing.T) {
-	t.Parallel()
-	registry := prometheus.NewRegistry()
-	var failure error
-	b := newBench(t, func(o *Options) {
-		o.Registerer, o.Gatherer = registry, registry
-		o.Ready = func(context.Context) error { return failure }
-	})
-	b.send(http.MethodGet, "/api/v1/sales", "")
-	get := func(path string) (int, string) {
-		rec := httptest.NewRecorder()
-		b.server.Ops().ServeHTTP(rec, httptest.NewRequest(http.MethodGet, path, nil))
-		return rec.Code, rec.Body.String()
-	}
-	expect := func(path string, status int, text string) {
-		t.Helper()
-		if code, body := get(path); code != status || !strings.Contains(body, text) {
-			t.Errorf("%s: got %d %s", path, code, body)
-		}
-	}
-	expect("/healthz", http.StatusOK, "ok")
-	expect("/readyz", http.StatusOK, "ready")
-	expect("/metrics", http.StatusOK, "sluice_grab_seconds")
-	expect("/debug/pprof/", http.StatusOK, "goroutine")
-	failure = errors.New("redis does not answer")
-	expect("/readyz", http.StatusServiceUnavailable, "redis does not answer")
-	failure = nil
-	b.server.SetReady(false)
-	expect("/readyz", http.StatusServiceUnavailable, "draining")
-	expect("/healthz", http.StatusOK, "ok")
-	if a := b.send(http.MethodGet, "/api/v1/sales", ""); a.status != http.StatusOK {
-		t.Errorf("while draining, the API answers %d", a.status)
-	}
-	b.server.SetReady(true)
-	expect("/readyz", http.StatusOK, "ready")
-	for _, path := range []string{"/healthz", "/metrics", "/debug/pprof/"} {
-		b.mustFail(b.send(http.MethodGet, path, ""), http.StatusNotFound, notFound)
-	}
-}
-
-func TestOnlyListedOriginsMayCallFromTheirPages(t *testing.T) {
-	t.Parallel()
-	b := newBench(t, func(o *Options) { o.Origins = []string{"https://shop.example"} })
-	for origin, allowed := range map[string]bool{
-		"https://shop.example":           true,
-		"http://shop.example":            false,
-		"https://shop.example.evil.test": false,
-		"https://evil.test":              false,
-		"null":                           false,
-	} {
-		a := b.send(http.MethodOptions, "/api/v1/sales/solo/grab", "",
-			"Origin", origin, "Access-Control-Request-Method", "POST", "Access-Control-Request-Headers", "authorization")
-		if got := a.header.Get("Access-Control-Allow-Origin") == origin; got != allowed {
-			t.Errorf("%s: got %d %v", origin, a.status, a.header)
-		}
-		if a.header.Get("Access-Control-Allow-Credentials") != "" {
-			t.Errorf("%s: credentials are allowed", origin)
-		}
-	}
-	b = newBench(t, nil)
-	if a := b.send(http.MethodGet, "/api/v1/sales", "", "Origin", "https://shop.example"); a.header.Get("Access-Control-Allow-Origin") != "" {
-		t.Errorf("without a list: got %v", a.header)
 	}
 }

@@ -16,6 +16,7 @@ import (
 )
 
 const (
+	usualBody   = 1 << 10
 	maxBody     = 64 << 10
 	maxSaleFile = 1 << 20
 )
@@ -27,9 +28,8 @@ func readBody(c echo.Context, limit int64) ([]byte, error) {
 		return nil, nil
 	}
 	var buffer bytes.Buffer
-	if r.ContentLength > 0 && r.ContentLength <= limit {
-		buffer.Grow(int(r.ContentLength) + bytes.MinRead) // room to meet the end without growing
-	}
+	// Room for the usual body at once; a caller who announces much and sends nothing must not hold much.
+	buffer.Grow(int(min(max(r.ContentLength, 0), usualBody)) + bytes.MinRead)
 	_, err := buffer.ReadFrom(http.MaxBytesReader(c.Response(), r.Body, limit))
 	var beyond *http.MaxBytesError
 	switch {

@@ -59,12 +59,12 @@ type Change struct {
 
 // applySale is PUT /admin/sales/{sale}: a sale file, YAML or JSON.
 func (s *Server) applySale(c echo.Context) error {
-	ctx, cancel := context.WithTimeout(c.Request().Context(), changeTimeout)
-	defer cancel()
 	file, err := readSaleFile(c)
 	if err != nil {
 		return err
 	}
+	ctx, cancel := changeContext(c)
+	defer cancel()
 	s.changing.Lock()
 	defer s.changing.Unlock()
 
@@ -93,6 +93,11 @@ func (s *Server) applySale(c echo.Context) error {
 	}
 	s.record(c, "apply", id, cmp.Or(before, stored), &after)
 	return c.JSON(http.StatusOK, s.viewForAdmin(after, ""))
+}
+
+// changeContext is for a change: once begun it is brought to its end, also when the operator's connection drops.
+func changeContext(c echo.Context) (context.Context, context.CancelFunc) {
+	return context.WithTimeout(context.WithoutCancel(c.Request().Context()), changeTimeout)
 }
 
 // readSaleFile reads and parses the body. What is wrong with it is Invalid, in the words of the parser, which name the
@@ -228,16 +233,13 @@ func same(a, b queue.Sale) bool {
 // database follows. Asking again ends what a crash left half done.
 func (s *Server) changeSale(action string, becomes queue.State, act func(line, context.Context, string) (queue.Sale, error)) echo.HandlerFunc {
 	return func(c echo.Context) error {
-		ctx, cancel := context.WithTimeout(c.Request().Context(), changeTimeout)
+		ctx, cancel := changeContext(c)
 		defer cancel()
 		s.changing.Lock()
 		defer s.changing.Unlock()
 
 		id := c.Param("sale")
-		if !queue.ValidID(id) {
-			return noSuchSale(id)
-		}
-		before, err := s.line.Sale(ctx, id)
+		before, err := s.fromRedis(ctx, id)
 		if err != nil {
 			return err
 		}

@@ -148,6 +148,7 @@ type fakeStore struct {
 	mu     sync.Mutex
 	sales  map[string]queue.Sale
 	orders []queue.Order
+	lists  int   // calls of Sales
 	fail   error // of every call, when set
 	log    func(string)
 }
@@ -167,6 +168,7 @@ func (f *fakeStore) SaveSale(_ context.Context, sale queue.Sale) error {
 func (f *fakeStore) Sales(context.Context) ([]queue.Sale, error) {
 	f.mu.Lock()
 	defer f.mu.Unlock()
+	f.lists++
 	var sales []queue.Sale
 	for _, sale := range f.sales {
 		sales = append(sales, sale)

@@ -218,24 +218,3 @@ func TestOnlyAHarmlessRequestIDIsKept(t *testing.T) {
 		seen[got] = true
 	}
 }
-
-func TestAnAPIPathIsNeverAnsweredWithAPage(t *testing.T) {
-	t.Parallel()
-	b := newBench(t, func(o *Options) {
-		o.Web = http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) { _, _ = w.Write([]byte("a page")) })
-	})
-	for _, path := range []string{"/", "/sale/phone-x", "/assets/app.js"} {
-		if a := b.send(http.MethodGet, path, ""); a.status != http.StatusOK || string(a.body) != "a page" {
-			t.Errorf("%s: got %d %s", path, a.status, a.body)
-		}
-	}
-	for _, path := range []string{"/api/v1/nothing", "/api/v2/sales", "/ws/v9/sales/phone-x"} {
-		b.mustFail(b.send(http.MethodGet, path, ""), http.StatusNotFound, notFound)
-	}
-	a := b.send(http.MethodPatch, "/api/v1/sales", "")
-	b.mustFail(a, http.StatusMethodNotAllowed, methodNotAllowed)
-	if a.header.Get("Allow") == "" {
-		t.Error("405 does not say what is allowed")
-	}
-	b.mustFail(b.send(http.MethodGet, "/api/v1/sales/phone-x/grab", "", b.as("ann")...), http.StatusMethodNotAllowed, methodNotAllowed)
-}

@@ -159,7 +159,7 @@ func matches(header, etag string) bool {
 }
 
 // snapshot is the newest of a sale: a *queue.Error NoSuchSale when there is no such sale, Unavailable when this node has
-// not read it yet.
+// not read it yet, or Redis has lost it.
 func (s *Server) snapshot(ctx context.Context, sale string) (*queue.Snapshot, error) {
 	if snap := s.opts.Snapshots.Snapshot(sale); snap != nil {
 		return snap, nil
@@ -175,10 +175,7 @@ func (s *Server) settings(ctx context.Context, sale string) (*queue.Sale, error)
 	if snap := s.opts.Snapshots.Snapshot(sale); snap != nil {
 		return snap.Sale, nil
 	}
-	if !queue.ValidID(sale) {
-		return nil, noSuchSale(sale)
-	}
-	settings, err := s.line.Sale(ctx, sale)
+	settings, err := s.fromRedis(ctx, sale)
 	if err != nil {
 		return nil, err
 	}

@@ -2,6 +2,8 @@ package server
 
 import (
 	"encoding/json"
+	"errors"
+	"fmt"
 	"net/http"
 	"testing"
 	"time"
@@ -72,6 +74,32 @@ func TestAnUnknownSaleIs404AndOneNotYetRead503(t *testing.T) {
 		b.mustFail(b.send(http.MethodGet, path, ""), http.StatusNotFound, queue.NoSuchSale)
 	}
 	b.mustFail(b.send(http.MethodGet, "/api/v1/sales/new", ""), http.StatusServiceUnavailable, queue.Unavailable)
+}
+
+func TestASaleThatRedisLostIsNotCalledMissing(t *testing.T) {
+	t.Parallel()
+	now := testNow()
+	b := newBench(t, func(o *Options) { o.Now = func() time.Time { return now } })
+	clear(b.snaps)
+	clear(b.line.sales)
+	calls := []struct{ method, path string }{
+		{http.MethodGet, "/api/v1/sales/%s"}, {http.MethodGet, "/api/v1/sales/%s/seat"}, {http.MethodPost, "/api/v1/sales/%s/seat"},
+		{http.MethodDelete, "/api/v1/sales/%s/seat"}, {http.MethodPost, "/api/v1/sales/%s/grab"}, {http.MethodPost, "/api/v1/seckill/%s"},
+	}
+	for _, call := range calls {
+		b.mustFail(b.send(call.method, fmt.Sprintf(call.path, "solo"), "", b.as("ann")...), http.StatusServiceUnavailable, queue.Unavailable)
+		b.mustFail(b.send(call.method, fmt.Sprintf(call.path, "nowhere"), "", b.as("ann")...), http.StatusNotFound, queue.NoSuchSale)
+	}
+	b.mustFail(b.send(http.MethodPost, "/api/v1/admin/sales/solo/pause", "", b.asAdmin()...), http.StatusServiceUnavailable, queue.Unavailable)
+	b.mustFail(b.send(http.MethodPost, "/api/v1/admin/sales/nowhere/pause", "", b.asAdmin()...), http.StatusNotFound, queue.NoSuchSale)
+
+	// However many ask, the database is asked once a second.
+	if b.store.lists != 1 {
+		t.Errorf("the database was asked %d times", b.store.lists)
+	}
+	now = now.Add(catalogAge)
+	b.store.fail = errors.New("dial tcp: refused")
+	b.mustFail(b.send(http.MethodGet, "/api/v1/sales/nowhere", ""), http.StatusServiceUnavailable, queue.Unavailable)
 }
 
 func TestTheListHasAllSalesInOrder(t *testing.T) {

@@ -10,9 +10,7 @@ import (
 	"errors"
 	"fmt"
 	"log/slog"
-	"net"
 	"net/http"
-	"net/netip"
 	"strings"
 	"sync"
 	"sync/atomic"
@@ -115,6 +113,10 @@ type Options struct {
 	Now        func() time.Time      // nil = time.Now
 }
 
+// weakSecret is how many bytes a secret should have at least, half of what RFC 7518 wants of an HS256 key: below that,
+// somebody with a token in hand finds it by trying.
+const weakSecret = 16
+
 // Server answers HTTP. It is safe for concurrent use.
 type Server struct {
 	opts       Options
@@ -124,6 +126,7 @@ type Server struct {
 	admin      bearer
 	node       *window
 	counted    *metrics
+	catalog    *catalog
 	languages  language.Matcher
 	requests   requestIDs
 	failures   *throttle
@@ -157,6 +160,11 @@ func newServer(opts Options, line line) (*Server, error) {
 	if err != nil {
 		return nil, err
 	}
+	for _, secret := range opts.Secrets {
+		if len(secret) < weakSecret {
+			opts.Logger.Warn("a secret is so short that it can be guessed", "bytes", len(secret), "want", weakSecret)
+		}
+	}
 	node, err := newWindow(opts.NodeLimit)
 	if err != nil {
 		return nil, fmt.Errorf("limit of this node: %w", err)
@@ -172,6 +180,7 @@ func newServer(opts Options, line line) (*Server, error) {
 		admin:      newBearer(opts.AdminToken),
 		node:       node,
 		counted:    newMetrics(opts.Registerer),
+		catalog:    newCatalog(opts.Sales, opts.Now),
 		languages:  newLanguages(),
 		requests:   newRequestIDs(),
 		failures:   newThrottle(failureLogRate, failureLogBurst),
@@ -275,52 +284,4 @@ func NewHTTPServer(addr string, handler http.Handler) *http.Server {
 		IdleTimeout:       2 * time.Minute, // above the 60 and 75 s of the usual proxies, so that they close first
 		MaxHeaderBytes:    16 << 10,        // twice the longest token
 	}
-}
-
-// addressFrom makes the function that tells the client's address: the nearest one that is no trusted proxy.
-func addressFrom(trusted []string) (echo.IPExtractor, error) {
-	if len(trusted) == 0 {
-		return echo.ExtractIPDirect(), nil
-	}
-	options := []echo.TrustOption{echo.TrustLoopback(false), echo.TrustLinkLocal(false), echo.TrustPrivateNet(false)}
-	for _, text := range trusted {
-		prefix, err := parsePrefix(text)
-		if err != nil {
-			return nil, fmt.Errorf("trusted proxy %q: write an address or a range, like 10.0.0.7 or 10.0.0.0/8", text)
-		}
-		options = append(options, echo.TrustIPRange(&net.IPNet{
-			IP:   prefix.Addr().AsSlice(),
-			Mask: net.CIDRMask(prefix.Bits(), prefix.Addr().BitLen()),
-		}))
-	}
-	return echo.ExtractIPFromXFFHeader(options...), nil
-}
-
-func parsePrefix(text string) (netip.Prefix, error) {
-	if addr, err := netip.ParseAddr(text); err == nil {
-		return addr.Prefix(addr.BitLen())
-	}
-	prefix, err := netip.ParsePrefix(text)
-	return prefix.Masked(), err
-}
-
-// addressOf is the client's address as the address limit counts it. One home has a whole /64 of IPv6 addresses, so
-// that is what one address is there.
-func addressOf(c echo.Context) string {
-	text := c.RealIP()
-	if !strings.Contains(text, ":") {
-		return text
-	}
-	addr, err := netip.ParseAddr(text)
-	if err != nil {
-		return text
-	}
-	if addr = addr.Unmap(); addr.Is4() {
-		return addr.String()
-	}
-	network, err := addr.Prefix(64)
-	if err != nil {
-		return text
-	}
-	return network.String()
 }

@@ -1,0 +1,73 @@
+package server
+
+import (
+	"context"
+	"fmt"
+	"sync"
+	"time"
+
+	"sluice/queue"
+)
+
+const (
+	// catalogAge is how old the list of stored sales may be: asking for sales that do not exist costs the database one
+	// reading in that time, however many ask.
+	catalogAge = time.Second
+	// catalogTimeout bounds that reading, for which others wait.
+	catalogTimeout = 2 * time.Second
+)
+
+// catalog tells whether a sale that Redis does not have exists nevertheless. A Redis that lost its data must not make
+// anybody believe that their sale was never there.
+type catalog struct {
+	store SaleStore
+	now   func() time.Time
+
+	mu  sync.Mutex
+	at  time.Time
+	ids map[string]bool
+}
+
+func newCatalog(store SaleStore, now func() time.Time) *catalog {
+	return &catalog{store: store, now: now}
+}
+
+// has says whether the database has the sale, as of a second ago at most. It may block on the database.
+func (c *catalog) has(ctx context.Context, id string) (bool, error) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	if c.ids == nil || c.now().Sub(c.at) >= catalogAge {
+		ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), catalogTimeout) // others wait for it too
+		defer cancel()
+		sales, err := c.store.Sales(ctx)
+		if err != nil {
+			return false, fmt.Errorf("look for sale %s: %w", id, err)
+		}
+		c.ids = make(map[string]bool, len(sales))
+		for _, sale := range sales {
+			c.ids[sale.ID] = true
+		}
+		c.at = c.now()
+	}
+	return c.ids[id], nil
+}
+
+// fromRedis are the settings of a sale as Redis has them: a *queue.Error NoSuchSale when there is no such sale, and
+// Unavailable when there is one and Redis has lost it.
+func (s *Server) fromRedis(ctx context.Context, id string) (queue.Sale, error) {
+	if !queue.ValidID(id) {
+		return queue.Sale{}, noSuchSale(id)
+	}
+	sale, err := s.line.Sale(ctx, id)
+	if queue.CodeOf(err) != queue.NoSuchSale {
+		return sale, err
+	}
+	lost, broken := s.catalog.has(ctx, id)
+	switch {
+	case broken != nil:
+		return queue.Sale{}, broken
+	case lost:
+		return queue.Sale{}, &queue.Error{Code: queue.Unavailable, Message: "the sale is being put right; try again in a moment"}
+	}
+	return queue.Sale{}, err
+}
