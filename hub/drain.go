@@ -31,10 +31,11 @@ func (h *Hub) Drain(ctx context.Context, window time.Duration, moving func(retry
 
 	list := h.all()
 	h.opts.Logger.Info("draining sessions", "sessions", len(list), "window", window)
+	empty := h.whenEmpty()
 	start := h.clock()
 	for i, s := range list {
 		due := start + time.Duration(float64(window)*float64(i)/float64(len(list)))
-		if err := h.pause(ctx, due-h.clock()); err != nil {
+		if err := h.pause(ctx, empty, due-h.clock()); err != nil {
 			break
 		}
 		if moving != nil {
@@ -121,8 +122,8 @@ func (h *Hub) whenEmpty() <-chan struct{} {
 	return ch
 }
 
-// pause waits for d, or for the end of ctx, whose error it returns.
-func pause(ctx context.Context, d time.Duration) error {
+// pause waits for d, or until over is closed, or for the end of ctx, whose error it returns.
+func pause(ctx context.Context, over <-chan struct{}, d time.Duration) error {
 	if d <= 0 {
 		return ctx.Err()
 	}
@@ -130,6 +131,8 @@ func pause(ctx context.Context, d time.Duration) error {
 	defer timer.Stop()
 	select {
 	case <-timer.C:
+		return nil
+	case <-over:
 		return nil
 	case <-ctx.Done():
 		return ctx.Err()

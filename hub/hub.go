@@ -20,6 +20,9 @@ const (
 	WriteBufferSize = 1024
 )
 
+// NewWriteBufferPool makes the pool for the upgrader, so that a session has a write buffer only while it writes.
+func NewWriteBufferPool() websocket.BufferPool { return &sync.Pool{} }
+
 // Hub holds the sessions of a node.
 type Hub struct {
 	opts    Options
@@ -27,10 +30,9 @@ type Hub struct {
 	start   time.Time
 	seed    maphash.Seed
 	shards  []*shard
-	buffers sync.Pool
 	ping    *websocket.PreparedMessage
 	ids     atomic.Uint64
-	pause   func(context.Context, time.Duration) error // how Drain waits
+	pause   func(ctx context.Context, over <-chan struct{}, d time.Duration) error // how Drain waits
 
 	turning sync.Mutex    // held while the wheels turn
 	quit    chan struct{} // closed to stop the heart
@@ -68,9 +70,6 @@ func New(opts Options) *Hub {
 	go h.beat()
 	return h
 }
-
-// WriteBufferPool is the pool for the upgrader, so that a session has a write buffer only while it writes.
-func (h *Hub) WriteBufferPool() websocket.BufferPool { return &h.buffers }
 
 // Accept makes a session of an upgraded connection and returns at once; reading happens in a goroutine of its own, so
 // the HTTP handler can return and its memory be freed. The hub owns conn from here on. While the hub drains the session
