@@ -63,15 +63,15 @@ func (s *Server) applySale(c echo.Context) error {
 	if err != nil {
 		return err
 	}
+	id := c.Param("sale")
+	if file.ID() != id {
+		return invalid("the file is of sale %q, the address of %q", file.ID(), clip(id))
+	}
 	ctx, cancel := changeContext(c)
 	defer cancel()
 	s.changing.Lock()
 	defer s.changing.Unlock()
 
-	id := c.Param("sale")
-	if !queue.ValidID(id) {
-		return invalid("a sale id must match ^[a-z0-9][a-z0-9-]{0,62}$")
-	}
 	stored, err := found(s.opts.Sales.Sale(ctx, id))
 	if err != nil {
 		return err
@@ -84,10 +84,7 @@ func (s *Server) applySale(c echo.Context) error {
 	if err != nil {
 		return unfit(err)
 	}
-	if sale.ID != id {
-		return invalid("the file is of sale %q, the address of %q", clip(sale.ID), id)
-	}
-	after, err := s.apply(ctx, sale, stored)
+	after, err := s.apply(ctx, sale, stored, before)
 	if err != nil {
 		return err
 	}
@@ -152,9 +149,9 @@ func (s *Server) rebuild(ctx context.Context, sale queue.Sale) error {
 	})
 }
 
-// apply is steps 1 to 3 above. stored is the sale as the database has it, nil for none.
-func (s *Server) apply(ctx context.Context, sale queue.Sale, stored *queue.Sale) (queue.Sale, error) {
-	room, more := raised(sale, stored)
+// apply is steps 1 to 3 above. stored and inRedis are the sale as each of them has it, nil where it does not.
+func (s *Server) apply(ctx context.Context, sale queue.Sale, stored, inRedis *queue.Sale) (queue.Sale, error) {
+	room, more := raised(sale, stored, inRedis)
 	if more {
 		if err := s.opts.Sales.SaveSale(ctx, room); err != nil {
 			return queue.Sale{}, err
@@ -177,27 +174,24 @@ func (s *Server) apply(ctx context.Context, sale queue.Sale, stored *queue.Sale)
 	return after, err
 }
 
-// raised is what the database needs before Redis may have sale: what is stored, with every total at least that of sale.
-// more says whether anything has to be saved for that.
-func raised(sale queue.Sale, stored *queue.Sale) (room queue.Sale, more bool) {
-	if stored == nil {
-		return sale, true
-	}
-	room = *stored
-	room.Items = slices.Clone(stored.Items)
-	for _, item := range sale.Items {
-		found := false
-		for i := range room.Items {
-			if room.Items[i].ID != item.ID {
-				continue
-			}
-			found = true
-			if item.Stock > room.Items[i].Stock {
+// raised is what the database needs before Redis may have sale: the settings it has, with every total at least what it
+// is in Redis and what it is to be. more says whether anything has to be saved for that.
+func raised(sale queue.Sale, stored, inRedis *queue.Sale) (room queue.Sale, more bool) {
+	room = *cmp.Or(stored, inRedis, &sale)
+	room.Items = slices.Clone(room.Items)
+	more = stored == nil
+	for _, other := range []*queue.Sale{inRedis, &sale} {
+		if other == nil {
+			continue
+		}
+		for _, item := range other.Items {
+			i := slices.IndexFunc(room.Items, func(kept queue.Item) bool { return kept.ID == item.ID })
+			switch {
+			case i < 0:
+				room.Items, more = append(room.Items, item), true
+			case item.Stock > room.Items[i].Stock:
 				room.Items[i].Stock, more = item.Stock, true
 			}
-		}
-		if !found {
-			room.Items, more = append(room.Items, item), true
 		}
 	}
 	return room, more

@@ -74,6 +74,14 @@ func TestRedisNeverHasMoreToSellThanTheDatabaseHasRoomFor(t *testing.T) {
 			}, 5,
 			[]string{"rebuilt main=5", "redis main=5", "database main=5"},
 		},
+		"a sale that only Redis has keeps its room while it is lowered": {
+			func(b *bench) { delete(b.store.sales, "solo") }, 3,
+			[]string{"database main=5", "redis main=3", "database main=3"},
+		},
+		"a database that lost room gets it back first": {
+			func(b *bench) { raisedTo(b, 4) }, 3,
+			[]string{"database main=5", "redis main=3", "database main=3"},
+		},
 		"a sale that is not put right is rebuilt": {
 			func(b *bench) { b.line.lost = true }, 5,
 			[]string{"rebuilt main=5", "redis main=5", "database main=5"},
@@ -209,7 +217,7 @@ func TestAFileThatCannotBeASaleIsRefusedWithTheReason(t *testing.T) {
 		says             string
 	}{
 		"of another sale":   {"phone-x", saleFile(5), "", 422, queue.Invalid, `"solo"`},
-		"an impossible id":  {"Solo", saleFile(5), "", 422, queue.Invalid, "must match"},
+		"an impossible id":  {"Solo", saleFile(5), "", 422, queue.Invalid, `"Solo"`},
 		"nothing":           {"solo", "", "", 422, queue.Invalid, ""},
 		"an unknown field":  {"solo", strings.Replace(saleFile(5), `"id"`, `"colour":1,"id"`, 1), "", 422, queue.Invalid, "colour"},
 		"no time to open":   {"solo", strings.Replace(saleFile(5), "11:59", "14:00", 1), "", 422, queue.Invalid, "opens_at"},

@@ -135,7 +135,7 @@ type Server struct {
 	echo       *echo.Echo
 	upgrader   *websocket.Upgrader
 	notReady   atomic.Bool
-	changing   sync.Mutex // one change of a sale at a time; see admin.go
+	changing   sync.Mutex // one change of a sale at a time; see change.go
 }
 
 // New makes a Server. It starts nothing and opens nothing: see [Server.Run].
@@ -187,7 +187,7 @@ func newServer(opts Options, line line) (*Server, error) {
 		log:        opts.Logger,
 		now:        opts.Now,
 		echo:       echo.New(),
-		upgrader:   newUpgrader(),
+		upgrader:   newUpgrader(opts.Hub),
 	}
 	s.registry = newRegistry(s)
 	if s.opts.Snapshots == nil {
