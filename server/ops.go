@@ -2,10 +2,12 @@ package server
 
 import (
 	"context"
+	"errors"
 	"net/http"
 	"net/http/pprof"
 	"time"
 
+	"github.com/prometheus/client_golang/prometheus"
 	"github.com/prometheus/client_golang/prometheus/promhttp"
 )
 
@@ -18,11 +20,36 @@ func (s *Server) SetReady(ready bool) { s.notReady.Store(!ready) }
 // Ops answers the operations listener: /healthz, /readyz, /metrics and /debug/pprof/. It asks for no token, so it
 // belongs on an address that shoppers cannot reach.
 func (s *Server) Ops() http.Handler {
+	return OpsHandler(func(ctx context.Context) error {
+		if s.notReady.Load() {
+			return errDraining
+		}
+		if s.opts.Ready == nil {
+			return nil
+		}
+		return s.opts.Ready(ctx)
+	}, s.opts.Gatherer)
+}
+
+// errDraining is why a node that sends its shoppers elsewhere is not ready.
+var errDraining = errors.New("draining")
+
+// OpsHandler is the operations listener of a node that serves nobody. ready says why the node is not ready, nil when it
+// is; gatherer may be nil.
+func OpsHandler(ready func(ctx context.Context) error, gatherer prometheus.Gatherer) http.Handler {
 	mux := http.NewServeMux()
 	mux.HandleFunc("GET /healthz", func(w http.ResponseWriter, _ *http.Request) { answerPlain(w, http.StatusOK, "ok") })
-	mux.HandleFunc("GET /readyz", s.ready)
-	if s.opts.Gatherer != nil {
-		mux.Handle("GET /metrics", promhttp.HandlerFor(s.opts.Gatherer, promhttp.HandlerOpts{}))
+	mux.HandleFunc("GET /readyz", func(w http.ResponseWriter, r *http.Request) {
+		ctx, cancel := context.WithTimeout(r.Context(), readyTimeout)
+		defer cancel()
+		if err := ready(ctx); err != nil {
+			answerPlain(w, http.StatusServiceUnavailable, err.Error())
+			return
+		}
+		answerPlain(w, http.StatusOK, "ready")
+	})
+	if gatherer != nil {
+		mux.Handle("GET /metrics", promhttp.HandlerFor(gatherer, promhttp.HandlerOpts{}))
 	}
 	mux.HandleFunc("/debug/pprof/", pprof.Index)
 	mux.HandleFunc("/debug/pprof/cmdline", pprof.Cmdline)
@@ -30,22 +57,6 @@ func (s *Server) Ops() http.Handler {
 	mux.HandleFunc("/debug/pprof/symbol", pprof.Symbol)
 	mux.HandleFunc("/debug/pprof/trace", pprof.Trace)
 	return mux
-}
-
-func (s *Server) ready(w http.ResponseWriter, r *http.Request) {
-	if s.notReady.Load() {
-		answerPlain(w, http.StatusServiceUnavailable, "draining")
-		return
-	}
-	if s.opts.Ready != nil {
-		ctx, cancel := context.WithTimeout(r.Context(), readyTimeout)
-		defer cancel()
-		if err := s.opts.Ready(ctx); err != nil {
-			answerPlain(w, http.StatusServiceUnavailable, err.Error())
-			return
-		}
-	}
-	answerPlain(w, http.StatusOK, "ready")
 }
 
 func answerPlain(w http.ResponseWriter, status int, text string) {

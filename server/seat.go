@@ -183,10 +183,3 @@ func pollAfter(snap *queue.Snapshot, seat queue.Seat) time.Duration {
 	}
 	return slowest
 }
-
-// Kick makes the next tick of a sale come at once.
-func (g *registry) Kick(sale string) {
-	if r := g.room(sale); r != nil {
-		r.watch.Kick()
-	}
-}

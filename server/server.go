@@ -187,7 +187,7 @@ func newServer(opts Options, line line) (*Server, error) {
 		log:        opts.Logger,
 		now:        opts.Now,
 		echo:       echo.New(),
-		upgrader:   newUpgrader(opts.Hub),
+		upgrader:   newUpgrader(),
 	}
 	s.registry = newRegistry(s)
 	if s.opts.Snapshots == nil {

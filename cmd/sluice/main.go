@@ -39,10 +39,14 @@ type stdio struct {
 
 // cli is the command line. Each command is a struct with its flags, a Run method and a Help with an example.
 type cli struct {
-	Token tokenCmd `cmd:"" help:"Mint user tokens for testing."`
-	Sale  saleCmd  `cmd:"" help:"Apply, look at and drive sales."`
-	Audit auditCmd `cmd:"" help:"Check that nothing is oversold, lost or sold twice."`
-	Crowd crowdCmd `cmd:"" help:"Send a crowd of shoppers to a sale and check that each was told the truth."`
+	Demo    demoCmd    `cmd:"" help:"Hold a whole sale in this process, with a crowd and a page to watch."`
+	Serve   serveCmd   `cmd:"" help:"Serve shoppers and operators."`
+	Worker  workerCmd  `cmd:"" help:"Write orders into the database."`
+	Migrate migrateCmd `cmd:"" help:"Bring the tables of the database up to date."`
+	Token   tokenCmd   `cmd:"" help:"Mint user tokens for testing."`
+	Sale    saleCmd    `cmd:"" help:"Apply, look at and drive sales."`
+	Audit   auditCmd   `cmd:"" help:"Check that nothing is oversold, lost or sold twice."`
+	Crowd   crowdCmd   `cmd:"" help:"Send a crowd of shoppers to a sale and check that each was told the truth."`
 
 	Version kong.VersionFlag `help:"Print the version and exit." env:"-"`
 }

@@ -1,0 +1,154 @@
+package main
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"log/slog"
+	"os"
+	"path/filepath"
+	"time"
+
+	"github.com/alicebob/miniredis/v2"
+	"github.com/prometheus/client_golang/prometheus"
+	"github.com/redis/go-redis/v9"
+
+	"sluice/queue"
+	"sluice/worker"
+)
+
+// backendFlags say what a node stands on. What is not given is embedded.
+type backendFlags struct {
+	RedisURL      string `name:"redis-url" placeholder:"URL" help:"Redis, like redis://:password@host:6379/0. Without it Redis is embedded, and the line does not survive a restart."`
+	AMQPURL       string `name:"amqp-url" env:"SLUICE_AMQP_URL" placeholder:"URL" help:"RabbitMQ, like amqp://user:password@host:5672/vhost. Without it orders are handed over inside the process."`
+	DatabaseURL   string `name:"database-url" placeholder:"URL" help:"Database: mysql://, postgres:// or sqlite://. Without it SQLite in --data-dir."`
+	DataDir       string `default:"data" placeholder:"DIR" help:"Where an embedded installation keeps its database and its secret."`
+	RedisPool     int    `default:"64" help:"Connections to Redis at most."`
+	DatabaseConns int    `default:"16" help:"Connections to the database at most."`
+
+	LimitUser    queue.Rate `default:"20/s" help:"Joins and grabs of one user in one sale, like 20/s; 0 is no limit."`
+	LimitAddress queue.Rate `default:"0" help:"Joins and grabs from one address in one sale; 0 is no limit. Whole towns may share an address."`
+}
+
+// embedded says whether everything lives in this process.
+func (f backendFlags) embedded() bool { return f.RedisURL == "" }
+
+// check refuses combinations that would lose orders or cannot work.
+func (f backendFlags) check() error {
+	if f.RedisURL == "" && f.AMQPURL != "" {
+		return usagef("--amqp-url needs --redis-url: workers elsewhere could not reach a Redis inside this process")
+	}
+	if f.RedisPool < 2 || f.DatabaseConns < 1 {
+		return usagef("--redis-pool must be at least 2 and --database-conns at least 1")
+	}
+	return nil
+}
+
+// backends are what a node stands on, opened.
+type backends struct {
+	flags  backendFlags
+	redis  redis.UniversalClient
+	inside *miniredis.Miniredis // nil with a Redis of its own
+	queue  *queue.Queue
+	store  *worker.Store
+	direct *worker.Direct // nil with RabbitMQ
+	amqp   *worker.AMQP   // nil without
+	log    *slog.Logger
+}
+
+// openBackends connects to what the flags name, migrates the database and loads the scripts. It blocks until each has
+// answered once. On an error nothing stays open.
+func openBackends(ctx context.Context, f backendFlags, node string, log *slog.Logger, reg prometheus.Registerer) (b *backends, err error) {
+	b = &backends{flags: f, log: log}
+	defer func() {
+		if err != nil {
+			b.close()
+			b = nil
+		}
+	}()
+	url := f.RedisURL
+	if f.embedded() {
+		b.inside = miniredis.NewMiniRedis()
+		if err := b.inside.StartAddr("127.0.0.1:0"); err != nil {
+			return b, fmt.Errorf("start the embedded redis: %w", err)
+		}
+		url = "redis://" + b.inside.Addr()
+	}
+	if b.redis, err = queue.Connect(url, f.RedisPool); err != nil {
+		return b, err
+	}
+	b.queue = queue.New(b.redis, queue.Options{
+		Logger: log, Registerer: reg, UserLimit: f.LimitUser, AddressLimit: f.LimitAddress, Embedded: f.embedded(),
+	})
+	if err := b.queue.Load(ctx); err != nil {
+		return b, fmt.Errorf("redis does not answer as it should: %w", err)
+	}
+	if err := b.openStore(ctx); err != nil {
+		return b, err
+	}
+	if f.AMQPURL == "" {
+		b.direct = worker.NewDirect()
+		return b, nil
+	}
+	b.amqp, err = worker.NewAMQP(f.AMQPURL, worker.AMQPOptions{Logger: log, Node: node})
+	return b, err
+}
+
+func (b *backends) openStore(ctx context.Context) (err error) {
+	url, err := b.flags.databaseURL()
+	if err != nil {
+		return err
+	}
+	if b.store, err = worker.OpenStore(ctx, url, worker.StoreOptions{Conns: b.flags.DatabaseConns}); err != nil {
+		return err
+	}
+	return b.store.Migrate(ctx)
+}
+
+// databaseURL is the database that the flags name; for the embedded one the folder is made.
+func (f backendFlags) databaseURL() (string, error) {
+	if f.DatabaseURL != "" {
+		return f.DatabaseURL, nil
+	}
+	if err := os.MkdirAll(f.DataDir, 0o700); err != nil {
+		return "", fmt.Errorf("make --data-dir: %w", err)
+	}
+	path, err := filepath.Abs(filepath.Join(f.DataDir, "sluice.db"))
+	if err != nil {
+		return "", fmt.Errorf("find --data-dir: %w", err)
+	}
+	return "sqlite://" + path, nil
+}
+
+// broker is what carries orders from the outbox to the database.
+func (b *backends) broker() worker.Broker {
+	if b.amqp != nil {
+		return b.amqp
+	}
+	return b.direct
+}
+
+// ready says whether Redis and the database answer.
+func (b *backends) ready(ctx context.Context) error {
+	ctx, cancel := context.WithTimeout(ctx, 2*time.Second)
+	defer cancel()
+	return errors.Join(b.queue.Ping(ctx), b.store.Ping(ctx))
+}
+
+// close lets go of everything; it may be called on what was opened only in part.
+func (b *backends) close() {
+	if b.amqp != nil {
+		b.amqp.Close()
+	}
+	if b.store != nil {
+		if err := b.store.Close(); err != nil {
+			b.log.Error("the database was not closed cleanly", "error", err)
+		}
+	}
+	if b.redis != nil {
+		_ = b.redis.Close()
+	}
+	if b.inside != nil {
+		b.inside.Close()
+	}
+}

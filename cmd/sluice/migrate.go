@@ -1,0 +1,44 @@
+package main
+
+import (
+	"context"
+	"fmt"
+
+	"sluice/worker"
+)
+
+// migrateCmd is `sluice migrate`.
+type migrateCmd struct {
+	DatabaseURL string `name:"database-url" placeholder:"URL" help:"Database: mysql://, postgres:// or sqlite://. Without it SQLite in --data-dir."`
+	DataDir     string `default:"data" placeholder:"DIR" help:"Where an embedded installation keeps its database."`
+}
+
+// Help is shown below the flags.
+func (*migrateCmd) Help() string {
+	return `Brings the tables of the database to the newest version. serve and worker do it too when they start; this is for those who want it done before.
+
+Example:
+
+    sluice migrate --database-url postgres://sluice@127.0.0.1/sluice`
+}
+
+// Run migrates.
+func (c *migrateCmd) Run(ctx context.Context, std *stdio) error {
+	url, err := backendFlags{DatabaseURL: c.DatabaseURL, DataDir: c.DataDir}.databaseURL()
+	if err != nil {
+		return err
+	}
+	store, err := worker.OpenStore(ctx, url, worker.StoreOptions{})
+	if err != nil {
+		return err
+	}
+	if err := store.Migrate(ctx); err != nil {
+		_ = store.Close()
+		return err
+	}
+	if err := store.Close(); err != nil {
+		return err
+	}
+	fmt.Fprintf(std.out, "the tables of the %s database are up to date\n", store.Dialect())
+	return nil
+}

@@ -1,0 +1,257 @@
+package main
+
+import (
+	"context"
+	"crypto/rand"
+	"encoding/hex"
+	"errors"
+	"fmt"
+	"log/slog"
+	"net"
+	"net/http"
+	"os"
+	"path/filepath"
+	"strings"
+	"sync"
+	"time"
+
+	"github.com/prometheus/client_golang/prometheus"
+	"github.com/prometheus/client_golang/prometheus/collectors"
+
+	"sluice/hub"
+	"sluice/queue"
+	"sluice/server"
+	"sluice/web"
+	"sluice/worker"
+)
+
+// workerFlags are the settings of the workers.
+type workerFlags struct {
+	OrderBatch  int `default:"500" help:"Orders written in one transaction at most."`
+	RelayWindow int `default:"1000" help:"Orders of a sale that may be on their way to the broker at once."`
+}
+
+// node is a running process of Sluice: the server, the workers, or both. Tests and the demo run one in-process.
+type node struct {
+	name     string
+	log      *slog.Logger
+	registry *prometheus.Registry
+	backends *backends
+	server   *server.Server // nil on a node that only works
+	hub      *hub.Hub
+	stop     context.CancelFunc
+	running  sync.WaitGroup
+	failed   chan error
+
+	// URL is where the server listens, and Admin the token of its admin API.
+	URL   string
+	Admin string
+	// Secret signs tokens that this node accepts.
+	Secret []byte
+
+	http, ops *http.Server
+	drain     time.Duration
+}
+
+// newNode opens what a node stands on. The caller closes it.
+func newNode(ctx context.Context, f backendFlags, log *slog.Logger) (*node, error) {
+	if err := f.check(); err != nil {
+		return nil, err
+	}
+	n := &node{name: nodeName(), log: log, registry: prometheus.NewRegistry(), failed: make(chan error, 2)}
+	n.log = log.With("node", n.name)
+	n.registry.MustRegister(collectors.NewGoCollector(), collectors.NewProcessCollector(collectors.ProcessCollectorOpts{}))
+	var err error
+	n.backends, err = openBackends(ctx, f, n.name, n.log, n.registry)
+	return n, err
+}
+
+// nodeName tells this process from every other one, also from an earlier one on the same host.
+func nodeName() string {
+	host, err := os.Hostname()
+	if err != nil {
+		host = "node"
+	}
+	return host + "-" + randomHex(3)
+}
+
+// randomHex is n random bytes, in hex.
+func randomHex(n int) string {
+	random := make([]byte, n)
+	_, _ = rand.Read(random) // never fails
+	return hex.EncodeToString(random)
+}
+
+// start runs fn until the node closes.
+func (n *node) start(ctx context.Context, fn func(context.Context)) {
+	n.running.Go(func() { fn(ctx) })
+}
+
+// work starts the relays and writers. It returns at once.
+func (n *node) work(ctx context.Context, f workerFlags, notifier *worker.Notifier) {
+	w := worker.New(worker.Options{
+		Queue: n.backends.queue, Store: n.backends.store, Broker: n.backends.broker(), Notifier: notifier,
+		Logger: n.log, Registerer: n.registry, Node: n.name, Batch: f.OrderBatch, RelayWindow: f.RelayWindow,
+	})
+	n.start(ctx, w.Run)
+}
+
+// restore starts what brings sales back to Redis.
+func (n *node) restore(ctx context.Context) {
+	r := worker.NewRestorer(n.backends.queue, n.backends.store, n.log, n.registry)
+	n.start(ctx, r.Run)
+}
+
+// serve starts the server. It returns when it listens.
+func (n *node) serve(ctx context.Context, f serverSettings, notifier *worker.Notifier) error {
+	n.Admin, n.Secret, n.drain = f.admin, f.secrets[0], f.Drain
+	n.hub = hub.New(hub.Options{Logger: n.log, Registerer: n.registry, ConnsPerKey: f.ConnsSeat})
+	opts := server.Options{
+		Queue: n.backends.queue, Orders: n.backends.store, Sales: n.backends.store, Hub: n.hub, Node: n.name,
+		Auditor: auditor{worker.NewAuditor(n.backends.queue, n.backends.store, n.backends.broker())},
+		Secrets: f.secrets, AdminToken: f.admin, Auth: f.auth, Origins: f.Origins, TrustedProxies: f.TrustedProxies,
+		NodeLimit: f.LimitNode, ConnsSeat: f.ConnsSeat,
+		Web: web.Handler(web.Options{FrameAncestors: f.FrameAncestors}), Ready: n.backends.ready,
+		Logger: n.log, Registerer: n.registry, Gatherer: n.registry,
+	}
+	if notifier != nil {
+		opts.AwaitRow = func(ctx context.Context, order queue.Order) error { return awaitRow(ctx, notifier, order) }
+	}
+	var err error
+	if n.server, err = server.New(opts); err != nil {
+		return err
+	}
+	n.start(ctx, n.server.Run)
+	listener, err := net.Listen("tcp", f.Listen)
+	if err != nil {
+		return fmt.Errorf("listen on --listen %s: %w", f.Listen, err)
+	}
+	n.http = server.NewHTTPServer(f.Listen, n.server.Handler())
+	n.URL = "http://" + reachable(listener.Addr())
+	n.listen(n.http, listener, f.TLSCert, f.TLSKey)
+	if f.TLSCert != "" {
+		n.URL = "https://" + reachable(listener.Addr())
+	}
+	return n.serveOps(f.OpsListen, n.server.Ops())
+}
+
+// serveOps starts the listener of health, metrics and profiles; "" is none.
+func (n *node) serveOps(address string, handler http.Handler) error {
+	if address == "" {
+		return nil
+	}
+	listener, err := net.Listen("tcp", address)
+	if err != nil {
+		return fmt.Errorf("listen on --ops-listen %s: %w", address, err)
+	}
+	n.ops = server.NewHTTPServer(address, handler)
+	n.listen(n.ops, listener, "", "")
+	n.log.Info("operations", "url", "http://"+reachable(listener.Addr()))
+	return nil
+}
+
+func (n *node) listen(s *http.Server, listener net.Listener, cert, key string) {
+	n.running.Go(func() {
+		var err error
+		if cert != "" {
+			err = s.ServeTLS(listener, cert, key)
+		} else {
+			err = s.Serve(listener)
+		}
+		if !errors.Is(err, http.ErrServerClosed) {
+			n.failed <- fmt.Errorf("serve on %s: %w", listener.Addr(), err)
+		}
+	})
+}
+
+// reachable is an address that a browser on this machine can open.
+func reachable(addr net.Addr) string {
+	host, port, err := net.SplitHostPort(addr.String())
+	if err != nil {
+		return addr.String()
+	}
+	if ip := net.ParseIP(host); ip != nil && ip.IsUnspecified() {
+		host = "127.0.0.1"
+	}
+	return net.JoinHostPort(host, port)
+}
+
+// close ends the node in order: it takes nobody new, tells its shoppers to move, spread over the drain window, finishes
+// what is under way, and then lets go of everything.
+func (n *node) close() {
+	if n.server != nil {
+		n.server.SetReady(false)
+		ctx, cancel := context.WithTimeout(context.Background(), n.drain+5*time.Second)
+		if err := n.hub.Drain(ctx, n.drain, server.Moving); err != nil {
+			n.log.Warn("some shoppers did not move in time and were cut off", "error", err)
+		}
+		cancel()
+	}
+	for _, s := range []*http.Server{n.http, n.ops} {
+		if s != nil {
+			ctx, cancel := context.WithTimeout(context.Background(), 5*time.Second)
+			if err := s.Shutdown(ctx); err != nil {
+				_ = s.Close()
+			}
+			cancel()
+		}
+	}
+	if n.stop != nil {
+		n.stop()
+	}
+	if n.hub != nil {
+		_ = n.hub.Close()
+	}
+	n.running.Wait()
+	n.backends.close()
+}
+
+// wait blocks until ctx ends or a listener fails.
+func (n *node) wait(ctx context.Context) error {
+	select {
+	case <-ctx.Done():
+		return nil
+	case err := <-n.failed:
+		return err
+	}
+}
+
+// awaitRow waits until an order is committed, where Redis does not outlive the process: a shopper is told of an order
+// there only once it cannot be lost.
+func awaitRow(ctx context.Context, notifier *worker.Notifier, order queue.Order) error {
+	row, err := notifier.Wait(ctx, order.ID)
+	if err != nil {
+		return err
+	}
+	if row.Status == queue.Rejected {
+		return &queue.Error{Code: queue.Unavailable, Message: "the order could not be written and nothing was taken; try again"}
+	}
+	return nil
+}
+
+// auditor makes the report of package worker an answer of package server, which does not know its type.
+type auditor struct{ *worker.Auditor }
+
+func (a auditor) Audit(ctx context.Context, sale string) (any, error) {
+	return a.Auditor.Audit(ctx, sale)
+}
+
+// keptSecret reads a secret of an embedded installation, or makes one and keeps it.
+func keptSecret(dir, name string) (string, error) {
+	path := filepath.Join(dir, name)
+	data, err := os.ReadFile(path)
+	if err == nil && strings.TrimSpace(string(data)) != "" {
+		return strings.TrimSpace(string(data)), nil
+	}
+	if err != nil && !errors.Is(err, os.ErrNotExist) {
+		return "", fmt.Errorf("read %s: %w", path, err)
+	}
+	secret := randomHex(24)
+	if err := os.MkdirAll(dir, 0o700); err != nil {
+		return "", fmt.Errorf("make --data-dir: %w", err)
+	}
+	if err := os.WriteFile(path, []byte(secret+"\n"), 0o600); err != nil {
+		return "", fmt.Errorf("keep a secret: %w", err)
+	}
+	return secret, nil
+}

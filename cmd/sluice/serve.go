@@ -1,0 +1,192 @@
+package main
+
+import (
+	"context"
+	"fmt"
+	"log/slog"
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+	"time"
+
+	"sluice/queue"
+	"sluice/worker"
+)
+
+// serveFlags are the settings of the server.
+type serveFlags struct {
+	secretFlags
+	AdminToken     string        `placeholder:"TOKEN" help:"Token of the admin API."`
+	AdminTokenFile string        `placeholder:"FILE" help:"File with the token of the admin API."`
+	Listen         string        `default:":8080" placeholder:"ADDRESS" help:"Where shoppers connect."`
+	OpsListen      string        `default:"127.0.0.1:9090" placeholder:"ADDRESS" help:"Where health, metrics and profiles are; empty is nowhere."`
+	Auth           []string      `placeholder:"KIND" help:"Who may say who is asking: jwt, hmac, guest. Guests are allowed without being asked for only in an embedded installation."`
+	Origins        []string      `placeholder:"ORIGIN" help:"Pages of other origins that may connect, like https://shop.example."`
+	TrustedProxies []string      `placeholder:"RANGE" help:"Proxies whose X-Forwarded-For is believed, like 10.0.0.0/8."`
+	LimitNode      queue.Rate    `default:"0" help:"Requests to this node's API, like 50000/s; 0 is no limit."`
+	ConnsSeat      int           `default:"8" help:"Connections that one seat may have at once."`
+	Drain          time.Duration `default:"15s" help:"Over how long shoppers are sent elsewhere when the node ends."`
+	FrameAncestors []string      `placeholder:"ORIGIN" help:"Pages that may show the shop's page inside theirs."`
+	TLSCert        string        `name:"tls-cert" placeholder:"FILE" help:"Certificate, to serve HTTPS."`
+	TLSKey         string        `name:"tls-key" placeholder:"FILE" help:"Key of the certificate."`
+}
+
+// serverSettings are serveFlags with everything filled in.
+type serverSettings struct {
+	serveFlags
+	secrets [][]byte
+	admin   string
+	auth    []string
+}
+
+// logFlags say how a node logs.
+type logFlags struct {
+	LogFormat string `enum:"text,json" default:"text" help:"text or json."`
+	LogLevel  string `enum:"debug,info,warn,error" default:"info" help:"debug, info, warn or error."`
+}
+
+// logger writes to the command's error output.
+func (f logFlags) logger(std *stdio) *slog.Logger {
+	var level slog.Level
+	_ = level.UnmarshalText([]byte(f.LogLevel)) // the enum admits only levels
+	opts := &slog.HandlerOptions{Level: level}
+	if f.LogFormat == "json" {
+		return slog.New(slog.NewJSONHandler(std.err, opts))
+	}
+	return slog.New(slog.NewTextHandler(std.err, opts))
+}
+
+// serveCmd is `sluice serve`.
+type serveCmd struct {
+	backendFlags
+	serveFlags
+	workerFlags
+	logFlags
+	NoWorker bool `help:"Leave relays and order writers to sluice worker."`
+}
+
+// Help is shown below the flags.
+func (*serveCmd) Help() string {
+	return `Serves shoppers and operators until it is told to stop, and then sends its shoppers elsewhere.
+
+Example:
+
+    sluice serve
+    sluice serve --redis-url redis://127.0.0.1 --amqp-url amqp://127.0.0.1 --database-url mysql://root@127.0.0.1/sluice --secret-file secret --admin-token-file admin`
+}
+
+// Run serves until ctx ends.
+func (c *serveCmd) Run(ctx context.Context, std *stdio) error {
+	log := c.logger(std)
+	settings, err := c.settings(c.backendFlags, log)
+	if err != nil {
+		return err
+	}
+	if c.NoWorker && (c.embedded() || c.AMQPURL == "") {
+		return usagef("--no-worker needs --redis-url and --amqp-url: workers elsewhere could not reach the orders of this process")
+	}
+	n, err := newNode(ctx, c.backendFlags, log)
+	if err != nil {
+		return err
+	}
+	defer n.close()
+	if err := n.run(ctx, settings, c.workerFlags, !c.NoWorker); err != nil {
+		return err
+	}
+	n.log.Info("serving", "url", n.URL, "redis", where(c.RedisURL), "broker", where(c.AMQPURL), "database", n.backends.store.Dialect(), "workers", !c.NoWorker)
+	return n.wait(ctx)
+}
+
+// run starts all parts of a node that serves.
+func (n *node) run(ctx context.Context, settings serverSettings, workers workerFlags, work bool) error {
+	// What the node does ends with close, not with ctx: shoppers are sent elsewhere and orders finished first.
+	running, stop := context.WithCancel(context.WithoutCancel(ctx))
+	n.stop = stop
+	var notifier *worker.Notifier
+	if n.backends.inside != nil {
+		n.log.Warn("redis is embedded: the line does not survive a restart of this process; orders do")
+		notifier = worker.NewNotifier(n.backends.store)
+	}
+	if work {
+		n.work(running, workers, notifier)
+	}
+	n.restore(running)
+	return n.serve(running, settings, notifier)
+}
+
+// where says in the log whether a part is embedded, without the URL, which may hold a password.
+func where(url string) string {
+	if url == "" {
+		return "embedded"
+	}
+	scheme, _, _ := strings.Cut(url, ":")
+	return scheme
+}
+
+// settings fills in what an embedded installation may leave out, and says so; elsewhere it must be given.
+func (f serveFlags) settings(b backendFlags, log *slog.Logger) (serverSettings, error) {
+	s := serverSettings{serveFlags: f, auth: f.Auth}
+	var err error
+	if s.secrets, err = f.secrets(); err != nil {
+		return s, err
+	}
+	if s.admin, err = f.adminToken(); err != nil {
+		return s, err
+	}
+	if (f.TLSCert == "") != (f.TLSKey == "") {
+		return s, usagef("--tls-cert and --tls-key go together")
+	}
+	for _, kind := range f.Auth {
+		if !slices.Contains([]string{"jwt", "hmac", "guest"}, kind) {
+			return s, usagef("--auth %q: use jwt, hmac or guest", kind)
+		}
+	}
+	if !b.embedded() {
+		if len(s.secrets) == 0 {
+			return s, usagef("give --secret or --secret-file, the same on every node: it signs the tokens of shoppers and seats")
+		}
+		if len(s.auth) == 0 {
+			s.auth = []string{"jwt", "hmac"}
+		}
+		return s, nil
+	}
+	if len(s.secrets) == 0 {
+		secret, err := keptSecret(b.DataDir, "secret")
+		if err != nil {
+			return s, err
+		}
+		s.secrets = [][]byte{[]byte(secret)}
+		log.Warn("no --secret given: one of this installation's own is used", "file", filepath.Join(b.DataDir, "secret"))
+	}
+	if s.admin == "" {
+		if s.admin, err = keptSecret(b.DataDir, "admin-token"); err != nil {
+			return s, err
+		}
+		log.Warn("no --admin-token given: one of this installation's own is used", "file", filepath.Join(b.DataDir, "admin-token"))
+	}
+	if len(s.auth) == 0 {
+		s.auth = []string{"jwt", "hmac", "guest"}
+		log.Warn("no --auth given: guests are let in, which suits trying things out and not a real sale")
+	}
+	return s, nil
+}
+
+// adminToken is the token of the admin API; "" is none.
+func (f serveFlags) adminToken() (string, error) {
+	if f.AdminTokenFile == "" {
+		return f.AdminToken, nil
+	}
+	if f.AdminToken != "" {
+		return "", usagef("--admin-token and --admin-token-file are both given: keep one")
+	}
+	data, err := os.ReadFile(f.AdminTokenFile)
+	if err != nil {
+		return "", fmt.Errorf("read --admin-token-file: %w", err)
+	}
+	token := strings.TrimSpace(string(data))
+	if token == "" {
+		return "", fmt.Errorf("read --admin-token-file: %s is empty", f.AdminTokenFile)
+	}
+	return token, nil
+}

@@ -1,0 +1,45 @@
+package main
+
+import (
+	"context"
+
+	"sluice/server"
+)
+
+// workerCmd is `sluice worker`.
+type workerCmd struct {
+	backendFlags
+	workerFlags
+	logFlags
+	OpsListen string `default:"127.0.0.1:9090" placeholder:"ADDRESS" help:"Where health, metrics and profiles are; empty is nowhere."`
+}
+
+// Help is shown below the flags.
+func (*workerCmd) Help() string {
+	return `Carries orders from Redis over RabbitMQ into the database, and listens to no shopper.
+
+Example:
+
+    sluice worker --redis-url redis://127.0.0.1 --amqp-url amqp://127.0.0.1 --database-url mysql://root@127.0.0.1/sluice`
+}
+
+// Run works until ctx ends, and then finishes the batch in hand.
+func (c *workerCmd) Run(ctx context.Context, std *stdio) error {
+	if c.embedded() || c.AMQPURL == "" {
+		return usagef("a worker needs --redis-url and --amqp-url, and usually --database-url: an embedded installation works by itself")
+	}
+	n, err := newNode(ctx, c.backendFlags, c.logger(std))
+	if err != nil {
+		return err
+	}
+	defer n.close()
+	running, stop := context.WithCancel(context.WithoutCancel(ctx))
+	n.stop = stop
+	n.work(running, c.workerFlags, nil)
+	n.restore(running)
+	if err := n.serveOps(c.OpsListen, server.OpsHandler(n.backends.ready, n.registry)); err != nil {
+		return err
+	}
+	n.log.Info("working", "database", n.backends.store.Dialect())
+	return n.wait(ctx)
+}

@@ -1,0 +1,372 @@
+package server
+
+import (
+	"bytes"
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"net/http"
+	"net/url"
+	"strings"
+	"sync"
+	"time"
+
+	"github.com/gorilla/websocket"
+	"github.com/labstack/echo/v4"
+
+	"sluice/hub"
+	"sluice/queue"
+)
+
+// subprotocol is what both sides of a socket speak.
+const subprotocol = "sluice.v1"
+
+// Close codes of the protocol that the server's side of a conversation uses; the hub has its own.
+const (
+	closeLeft        = websocket.CloseNormalClosure
+	closeBadMessage  = 4400
+	closeBadToken    = 4401
+	closeNotAllowed  = 4403
+	closeNoSale      = 4404
+	closeTooManyTabs = 4409
+)
+
+// callTimeout bounds what one frame of a shopper may wait for.
+const callTimeout = 10 * time.Second
+
+// openSocket is GET /ws/v1/sales/{sale}. A browser cannot read a refused handshake, so what is wrong with the request is
+// told over the socket, as a close code.
+func (s *Server) openSocket(c echo.Context) error {
+	if s.opts.Hub == nil || s.notReady.Load() {
+		return &queue.Error{Code: queue.Unavailable, Message: "this node takes no new connections; try again in a moment", RetryAfter: time.Second}
+	}
+	if !websocket.IsWebSocketUpgrade(c.Request()) {
+		return badRequest("this address speaks WebSocket, subprotocol " + subprotocol)
+	}
+	// The context belongs to the framework once the handler returns: everything that is needed later is copied here.
+	visit := &visit{
+		server:   s,
+		sale:     strings.Clone(c.Param("sale")),
+		address:  strings.Clone(addressOf(c)),
+		language: s.languageOf(c.Request()),
+	}
+	allowed := s.originAllowed(c.Request())
+	conn, err := s.upgrader.Upgrade(c.Response(), c.Request(), nil)
+	if err != nil {
+		return nil //nolint:nilerr // the upgrader has answered
+	}
+	if !allowed {
+		visit.refuse = refusal{closeNotAllowed, "origin"}
+	} else if s.registry.room(visit.sale) == nil {
+		// A sale that was applied this very second may not have its room yet.
+		if _, err := s.settings(c.Request().Context(), visit.sale); queue.CodeOf(err) == queue.NoSuchSale {
+			visit.refuse = refusal{closeNoSale, "no such sale"}
+		}
+	}
+	session := s.opts.Hub.Accept(conn, visit)
+	if visit.refuse.code != 0 {
+		session.Close(visit.refuse.code, visit.refuse.reason)
+	}
+	return nil
+}
+
+func newUpgrader() *websocket.Upgrader {
+	return &websocket.Upgrader{
+		ReadBufferSize:  hub.ReadBufferSize,
+		WriteBufferSize: hub.WriteBufferSize,
+		WriteBufferPool: new(sync.Pool), // a socket has a write buffer only while it writes
+		Subprotocols:    []string{subprotocol},
+		CheckOrigin:     func(*http.Request) bool { return true }, // originAllowed decides, and says so in a way that can be read
+	}
+}
+
+// originAllowed says whether a page of that origin may act here: our own host, or one of the list, compared whole.
+// Callers that are no browsers send none.
+func (s *Server) originAllowed(r *http.Request) bool {
+	origin := r.Header.Get("Origin")
+	if origin == "" {
+		return true
+	}
+	for _, allowed := range s.opts.Origins {
+		if strings.EqualFold(strings.TrimSuffix(allowed, "/"), origin) {
+			return true
+		}
+	}
+	u, err := url.Parse(origin)
+	return err == nil && (u.Scheme == "http" || u.Scheme == "https") && strings.EqualFold(u.Host, r.Host)
+}
+
+type refusal struct {
+	code   int
+	reason string
+}
+
+// visit is a conversation over one socket: the hub calls it with what the shopper sent, one frame at a time.
+type visit struct {
+	server   *Server
+	sale     string
+	address  string
+	language lang
+	refuse   refusal
+
+	// Set by a hello that was accepted.
+	user string
+	room *room
+}
+
+// helloFrame is the first frame of a shopper, and the one that takes a new seat after a missed turn.
+type helloFrame struct {
+	Type      string `json:"type"`
+	Token     string `json:"token"`
+	Seat      string `json:"seat"`
+	Order     string `json:"order"`
+	Code      string `json:"code"`
+	Challenge string `json:"challenge"`
+}
+
+// clientFrame is any later one.
+type clientFrame struct {
+	Type string `json:"type"`
+	ID   string `json:"id"`
+	Item string `json:"item"`
+	Qty  *int64 `json:"qty"`
+}
+
+// Hello joins the line or resumes the seat held.
+func (v *visit) Hello(session *hub.Session, msg []byte) {
+	if v.refuse.code != 0 {
+		return
+	}
+	v.hello(session, msg)
+}
+
+func (v *visit) hello(session *hub.Session, msg []byte) {
+	var hello helloFrame
+	if err := decodeFrame(msg, &hello); err != nil || hello.Type != "hello" {
+		session.Close(closeBadMessage, "bad message: the first frame must be a hello with a token")
+		return
+	}
+	user, err := v.server.identities.Token(hello.Token)
+	if err != nil {
+		session.Close(closeBadToken, reason(err))
+		return
+	}
+	if v.user != "" && v.user != user {
+		session.Close(closeBadToken, "another user on the same connection: open a new one")
+		return
+	}
+	req := queue.JoinRequest{Sale: v.sale, User: user, Address: v.address}
+	if hello.Seat != "" {
+		held, err := v.server.identities.ParseSeat(hello.Seat)
+		if err != nil || held.Sale != v.sale || held.User != user {
+			session.Close(closeBadToken, "the seat token is not of this user in this sale")
+			return
+		}
+		req.Resume = held.Number
+	}
+	ctx, cancel := context.WithTimeout(context.Background(), callTimeout)
+	defer cancel()
+	room, snap, err := v.server.roomOf(ctx, v.sale)
+	if err != nil {
+		v.fail(session, "", err)
+		return
+	}
+	held, err := v.server.line.Join(ctx, req)
+	switch queue.CodeOf(err) {
+	case "", queue.Conflict: // nobody is admitted: the state frame says why
+	default:
+		v.fail(session, "", err)
+		return
+	}
+	if held.Order != nil {
+		present := v.server.presentOrder(ctx, *held.Order)
+		held.Order = &present
+	}
+	first := v.user == ""
+	if first {
+		if err := session.Bind(v.sale, user); err != nil {
+			session.Close(closeTooManyTabs, fmt.Sprintf("too many connections for this seat: at most %d", v.server.opts.ConnsSeat))
+			return
+		}
+	}
+	welcome := welcomeFrame{
+		Type: "welcome", At: max(held.At, snap.At), Sale: viewOf(snap), User: user, Number: held.Number, Epoch: snap.Epoch,
+		Node: v.server.opts.Node,
+	}
+	if held.Number > 0 {
+		token, err := v.server.identities.MintSeat(SeatToken{Sale: v.sale, User: user, Number: held.Number, Epoch: held.Epoch})
+		if err != nil {
+			v.fail(session, "", err)
+			return
+		}
+		welcome.Seat = token
+	}
+	session.Send(hub.NewFrame(encode(welcome)))
+	v.user, v.room = user, room
+	if held.User == "" {
+		held.User = user
+	}
+	if req.Resume > 0 && held.Status == queue.NoSeat && snap.Sale.Line.Order != queue.Off {
+		held.Status = queue.Missed // the seat was given up elsewhere, or is not known any more
+	}
+	room.enter(session, held)
+}
+
+// Message answers a later frame.
+func (v *visit) Message(session *hub.Session, msg []byte) {
+	if v.refuse.code != 0 {
+		return
+	}
+	var frame clientFrame
+	if err := decodeFrame(msg, &frame); err != nil {
+		session.Close(closeBadMessage, reason(err))
+		return
+	}
+	switch {
+	case frame.Type == "hello":
+		v.hello(session, msg)
+	case v.room == nil:
+		session.Close(closeBadMessage, "bad message: say hello first")
+	case frame.Type == "grab":
+		v.grab(session, frame)
+	case frame.Type == "leave":
+		v.leave(session)
+	default:
+		session.Close(closeBadMessage, fmt.Sprintf("bad message: %q is no type of frame; there are hello, grab and leave", clip(frame.Type)))
+	}
+}
+
+// Closed forgets the session. The seat stays its user's.
+func (v *visit) Closed(session *hub.Session) {
+	if v.room != nil {
+		v.room.exit(session, v.user)
+	}
+}
+
+func (v *visit) grab(session *hub.Session, frame clientFrame) {
+	req := queue.GrabRequest{
+		Sale: v.sale, User: v.user, Address: v.address, Item: frame.Item, Qty: 1, RequestID: frame.ID,
+	}
+	if frame.Qty != nil {
+		req.Qty = *frame.Qty
+	}
+	ctx, cancel := context.WithTimeout(context.Background(), callTimeout)
+	defer cancel()
+	g, err := v.server.grab(ctx, req)
+	if err != nil {
+		v.fail(session, frame.ID, err)
+		return
+	}
+	at := v.server.now().UnixMilli()
+	if snap := v.server.opts.Snapshots.Snapshot(v.sale); snap != nil {
+		at = snap.At
+	}
+	switch g.Result {
+	case queue.Success, queue.Already:
+		order := *g.Order
+		if g.Replay || g.Result == queue.Already {
+			order = v.server.presentOrder(ctx, order)
+		}
+		if order.Status.Live() {
+			v.room.bought(order, session)
+		}
+		session.Send(hub.NewFrame(encode(orderFrame{
+			Type: g.Result.String(), At: max(at, order.CreatedAt), ID: frame.ID, Order: viewOfOrder(order),
+		})))
+	case queue.SoldOut:
+		session.Send(hub.NewFrame(encode(soldOutFrame{
+			Type: "sold_out", At: at, ID: frame.ID, Item: req.Item, Stock: g.Stock, Left: g.Left,
+		})))
+	default:
+		session.Send(hub.NewFrame(encode(stateFrame{Type: g.Result.String(), At: at, ID: frame.ID, State: g.State})))
+	}
+}
+
+func (v *visit) leave(session *hub.Session) {
+	ctx, cancel := context.WithTimeout(context.Background(), callTimeout)
+	defer cancel()
+	number := v.room.numberOf(v.user)
+	if number == 0 {
+		return
+	}
+	if err := v.server.line.Leave(ctx, v.sale, v.user, number); err != nil {
+		v.fail(session, "", err)
+		return
+	}
+	session.Close(closeLeft, "you have left the line")
+}
+
+// fail tells a shopper what went wrong, without closing: they keep their place.
+func (v *visit) fail(session *hub.Session, id string, err error) {
+	at := v.server.now()
+	var e *queue.Error
+	if !errors.As(err, &e) {
+		e = &queue.Error{Code: queue.Unavailable, Message: "something went wrong here; nothing is known to be taken, try again in a moment", RetryAfter: time.Second}
+	}
+	switch e.Code {
+	case queue.Limited:
+		session.Send(hub.NewFrame(encode(limitedFrame{
+			Type: "limited", At: at.UnixMilli(), ID: id, RetryAfter: retryAfter(e.RetryAfter),
+			Limit: e.Limit, Remaining: e.Remaining, Reset: e.Reset.UnixMilli(),
+		})))
+		return
+	case queue.NoSuchSale:
+		session.Close(closeNoSale, "no such sale")
+		return
+	}
+	frame := errorFrame{Type: "error", At: at.UnixMilli(), ID: id, Code: e.Code, Msg: e.Message}
+	if e.Code == queue.Unavailable {
+		frame.RetryAfter = retryAfter(e.RetryAfter)
+		if dropped, ok := v.server.failures.take(); ok {
+			v.server.log.Error("a shopper's frame could not be answered", "sale", v.sale, "error", err, "not_logged_before", dropped)
+		}
+	}
+	session.Send(hub.NewFrame(encode(frame)))
+}
+
+// roomOf returns the room of a sale with its newest snapshot. A sale that this node has not read yet is Unavailable for
+// the moment that it takes.
+func (s *Server) roomOf(ctx context.Context, sale string) (*room, *queue.Snapshot, error) {
+	if r := s.registry.room(sale); r != nil {
+		if snap := r.watch.Snapshot(); snap != nil {
+			return r, snap, nil
+		}
+	}
+	_, err := s.snapshot(ctx, sale)
+	if err == nil {
+		err = &queue.Error{Code: queue.Unavailable, Message: "the sale is being read; try again in a moment"}
+	}
+	return nil, nil, err
+}
+
+// presentOrder is the order as the database has it, or as given while it has no row, or cannot be asked.
+func (s *Server) presentOrder(ctx context.Context, order queue.Order) queue.Order {
+	ctx, cancel := context.WithTimeout(ctx, readTimeout)
+	defer cancel()
+	if row, err := s.opts.Orders.Order(ctx, order.ID); err == nil && row.User == order.User {
+		return row
+	}
+	return order
+}
+
+// decodeFrame reads one JSON object and nothing behind it.
+func decodeFrame(msg []byte, frame any) error {
+	d := json.NewDecoder(bytes.NewReader(msg))
+	if err := d.Decode(frame); err != nil {
+		return errors.New("bad message: it must be one JSON object with the fields of the protocol")
+	}
+	if d.More() {
+		return errors.New("bad message: one frame must be one JSON object")
+	}
+	return nil
+}
+
+// reason is an error as a close frame can carry it: at most 123 bytes.
+func reason(err error) string {
+	text := err.Error()
+	if len(text) > 123 {
+		text = strings.ToValidUTF8(text[:123], "")
+	}
+	return text
+}

@@ -1,0 +1,253 @@
+package worker
+
+import (
+	"context"
+	"fmt"
+	"time"
+
+	"sluice/queue"
+)
+
+// auditGrace is how old a mark may be before it needs a row, or a row before it needs a mark: the way between them takes
+// far less, unless something is wrong.
+const auditGrace = 10 * time.Second
+
+// unmatchedMost is how many unmatched orders a report names.
+const unmatchedMost = 100
+
+// Auditor compares what Redis, the broker and the database have of a sale, order by order. Queue lengths are shown and
+// never added up: an order may be in two places at once on its way.
+type Auditor struct {
+	queue  *queue.Queue
+	store  *Store
+	broker interface {
+		DeadLetters(ctx context.Context) (int64, error)
+	}
+}
+
+// NewAuditor makes an auditor; broker may be nil.
+func NewAuditor(q *queue.Queue, store *Store, broker Broker) *Auditor {
+	return &Auditor{queue: q, store: store, broker: broker}
+}
+
+// Report is what an audit found. Its JSON is the answer of the admin API.
+type Report struct {
+	Sale      string         `json:"sale"`
+	At        int64          `json:"at"` // Redis time, ms since the epoch
+	Balanced  bool           `json:"balanced"`
+	Items     []ReportItem   `json:"items"`
+	Redis     ReportRedis    `json:"redis"`
+	Database  ReportDatabase `json:"database"`
+	Unmatched []Unmatched    `json:"unmatched"`
+	InFlight  int64          `json:"in_flight"` // marks without a row that are on their way
+	Outbox    int64          `json:"outbox"`
+	Broker    ReportBroker   `json:"broker"`
+	Problems  []string       `json:"problems"`
+}
+
+// ReportItem is one item, in units.
+type ReportItem struct {
+	Item    string `json:"item"`
+	Total   int64  `json:"total"`
+	Stock   int64  `json:"stock"`   // left, in Redis
+	Winners int64  `json:"winners"` // of the marks in Redis
+	Sold    int64  `json:"sold"`    // as the database counts along
+	Live    int64  `json:"live"`    // of the live orders in the database
+}
+
+// ReportRedis says whether stock and winners make the total, for each item.
+type ReportRedis struct {
+	Balanced bool `json:"balanced"`
+}
+
+// ReportDatabase says whether what was sold is what the live orders hold, and no more than the total.
+type ReportDatabase struct {
+	Balanced   bool `json:"balanced"`
+	DoubleLive int  `json:"double_live"` // users with more than one live order; the problems name them
+	OverLimit  int  `json:"over_limit"`  // orders of more units than one may have
+}
+
+// ReportBroker are counts for people to look at.
+type ReportBroker struct {
+	Dead int64 `json:"dead"`
+}
+
+// Unmatched is an order that one side has and the other has not, longer than its way takes.
+type Unmatched struct {
+	Order string `json:"order"`
+	User  string `json:"user"`
+	Why   string `json:"why"`
+}
+
+// Audit compares the stores of a sale. It reads every order once, and may run while the sale does. Errors:
+// queue.NoSuchSale, queue.Unavailable when a part cannot be asked.
+func (a *Auditor) Audit(ctx context.Context, sale string) (Report, error) {
+	balance, err := a.queue.Balance(ctx, sale)
+	if err != nil {
+		if _, gone := a.queue.Sale(ctx, sale); queue.CodeOf(gone) == queue.NoSuchSale {
+			return Report{}, gone
+		}
+		return Report{}, err
+	}
+	books, err := a.store.Audit(ctx, sale)
+	if err != nil {
+		return Report{}, err
+	}
+	report := Report{Sale: sale, At: balance.At, Unmatched: []Unmatched{}, Problems: []string{}}
+	a.items(&report, balance, books)
+	if err := a.across(ctx, &report); err != nil {
+		return Report{}, err
+	}
+	if report.Outbox, err = a.queue.OutboxLen(ctx, sale); err != nil {
+		return Report{}, err
+	}
+	if a.broker != nil {
+		if dead, err := a.broker.DeadLetters(ctx); err == nil {
+			report.Broker.Dead = dead
+		}
+	}
+	report.Balanced = len(report.Problems) == 0
+	return report, nil
+}
+
+// items adds up each store by itself.
+func (a *Auditor) items(report *Report, balance queue.Balance, books StoreAudit) {
+	problem := func(format string, args ...any) {
+		report.Problems = append(report.Problems, fmt.Sprintf(format, args...))
+	}
+	rows := map[string]ItemAudit{}
+	for _, row := range books.Items {
+		rows[row.Item] = row
+	}
+	report.Redis.Balanced = true
+	for _, item := range balance.Items {
+		row := rows[item.Item]
+		report.Items = append(report.Items, ReportItem{
+			Item: item.Item, Total: item.Total, Stock: item.Stock, Winners: item.Winners, Sold: row.Sold, Live: row.Live,
+		})
+		if item.Stock < 0 || item.Stock+item.Winners != item.Total {
+			report.Redis.Balanced = false
+			problem("%s: %d left and %d with winners do not make the total of %d in Redis", item.Item, item.Stock, item.Winners, item.Total)
+		}
+		if row.Total != item.Total {
+			problem("%s: the total is %d in Redis and %d in the database", item.Item, item.Total, row.Total)
+		}
+		if row.Sold != row.Live || row.Sold > row.Total {
+			problem("%s: the database counts %d sold of %d, and its live orders hold %d", item.Item, row.Sold, row.Total, row.Live)
+		}
+	}
+	report.Database = ReportDatabase{Balanced: books.Sound(), DoubleLive: len(books.Doubles), OverLimit: len(books.OverLimit)}
+	for _, user := range books.Doubles {
+		problem("user %q has more than one live order", user)
+	}
+	for _, order := range books.OverLimit {
+		problem("order %s holds more units than one order may have", order)
+	}
+}
+
+// across matches marks and rows by order id. What does not match at first is looked at again by itself, because both
+// sides move on while they are read.
+func (a *Auditor) across(ctx context.Context, report *Report) error {
+	marks := map[string]queue.Order{}
+	err := a.queue.Marks(ctx, report.Sale, func(page []queue.Mark) error {
+		for _, mark := range page {
+			marks[mark.Order.ID] = mark.Order
+		}
+		return nil
+	})
+	if err != nil {
+		return err
+	}
+	rows := map[string]queue.Order{}
+	err = a.store.EachOrder(ctx, report.Sale, 1000, func(page []queue.Order) error {
+		for _, order := range page {
+			if order.Status.Live() {
+				rows[order.ID] = order
+			}
+		}
+		return nil
+	})
+	if err != nil {
+		return err
+	}
+	waiting, err := a.queue.OutboxIDs(ctx, report.Sale)
+	if err != nil {
+		return err
+	}
+	old := func(o queue.Order) bool { return report.At-o.CreatedAt > auditGrace.Milliseconds() }
+	for id, mark := range marks {
+		if _, written := rows[id]; written {
+			continue
+		}
+		report.InFlight++
+		if waiting[id] || !old(mark) {
+			continue
+		}
+		if unmatched, err := a.markWithoutRow(ctx, mark); err != nil {
+			return err
+		} else if unmatched != "" {
+			report.unmatched(mark, unmatched)
+		}
+	}
+	for id, row := range rows {
+		if _, marked := marks[id]; marked || !old(row) {
+			continue
+		}
+		if unmatched, err := a.rowWithoutMark(ctx, row); err != nil {
+			return err
+		} else if unmatched != "" {
+			report.unmatched(row, unmatched)
+		}
+	}
+	return nil
+}
+
+// markWithoutRow says why a mark has no row, "" when it has one by now or is gone.
+func (a *Auditor) markWithoutRow(ctx context.Context, mark queue.Order) (string, error) {
+	row, err := a.store.Order(ctx, mark.ID)
+	if err == nil && row.Status.Live() {
+		return "", nil
+	}
+	if err != nil && queue.CodeOf(err) != queue.NoSuchOrder {
+		return "", err
+	}
+	seat, lookErr := a.queue.Look(ctx, mark.Sale, mark.User)
+	if lookErr != nil {
+		return "", lookErr
+	}
+	if seat.Order == nil || seat.Order.ID != mark.ID {
+		return "", nil
+	}
+	if err == nil {
+		return fmt.Sprintf("its order is %s in the database, and Redis still holds its stock", row.Status), nil
+	}
+	return "Redis holds its stock, and no order was written", nil
+}
+
+// rowWithoutMark says why a live row has no mark, "" when it has one by now or is not live any more.
+func (a *Auditor) rowWithoutMark(ctx context.Context, row queue.Order) (string, error) {
+	seat, err := a.queue.Look(ctx, row.Sale, row.User)
+	if err != nil {
+		return "", err
+	}
+	if seat.Order != nil && seat.Order.ID == row.ID {
+		return "", nil
+	}
+	now, err := a.store.Order(ctx, row.ID)
+	if err != nil {
+		return "", err
+	}
+	if !now.Status.Live() {
+		return "", nil
+	}
+	return "the order is live in the database, and Redis does not hold its stock", nil
+}
+
+func (r *Report) unmatched(order queue.Order, why string) {
+	if len(r.Unmatched) < unmatchedMost {
+		r.Unmatched = append(r.Unmatched, Unmatched{Order: order.ID, User: order.User, Why: why})
+	}
+	if len(r.Problems) < unmatchedMost {
+		r.Problems = append(r.Problems, fmt.Sprintf("order %s of user %q: %s", order.ID, order.User, why))
+	}
+}
