@@ -79,13 +79,13 @@ func (s *Session) close(code int, reason string) {
 func (s *Session) abort(code int) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
+	s.silence() // also when the reader has gone: what cannot be written must not be tried for ever
 	if s.gone {
 		return
 	}
 	if s.bye == nil {
 		s.bye = &farewell{label: code}
 	}
-	s.silence()
 	s.aborted = true
 	_ = s.conn.NetConn().SetDeadline(time.Unix(1, 0)) // fails only on a closed connection, which is what is wanted
 }

@@ -360,6 +360,23 @@ func TestAPeerThatVanishesIsClosedOnce(t *testing.T) {
 	}
 }
 
+func TestAPeerThatClosesAndIsGoneAtOnceKeepsNoWriter(t *testing.T) {
+	t.Parallel()
+	s := newSite(t, Options{})
+	for range 50 {
+		v := s.dial()
+		// The answer to the close frame meets a connection that was reset.
+		if err := v.peer.WriteControl(websocket.CloseMessage, websocket.FormatCloseMessage(1000, ""), time.Now().Add(patient)); err != nil {
+			t.Fatal(err)
+		}
+		if err := v.peer.NetConn().(*net.TCPConn).SetLinger(0); err != nil {
+			t.Fatal(err)
+		}
+		v.peer.Close()
+		await(t, v.closed, "Closed")
+	}
+}
+
 func TestASessionEndsOnceWhoeverEndsIt(t *testing.T) {
 	t.Parallel()
 	s := newSite(t, Options{})
