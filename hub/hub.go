@@ -144,12 +144,13 @@ func (h *Hub) Count(group, key string) int { return h.ofKey(key).count(group, ke
 func (h *Hub) Sessions(group string) iter.Seq[*Session] {
 	const batch = 64 // goroutines that may be started before they get a chance to finish
 	return func(yield func(*Session) bool) {
+		n := 0
 		for _, d := range h.shards {
-			for i, s := range d.ofGroup(group) {
+			for _, s := range d.ofGroup(group) {
 				if !yield(s) {
 					return
 				}
-				if i%batch == batch-1 {
+				if n++; n%batch == 0 {
 					runtime.Gosched()
 				}
 			}

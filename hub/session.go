@@ -10,8 +10,9 @@ import (
 )
 
 // Handler receives what happens to a session. Calls for one session come one after another, from the session's own
-// goroutine; while one runs, nothing is read from that peer. msg is UTF-8, not otherwise checked, and the handler's to
-// keep. A panic is logged and closes the session with 1011.
+// goroutine. While one runs nothing is read from that peer, not even its pongs, so one that runs for as long as
+// Options.SilentAfter costs the session. msg is UTF-8, not otherwise checked, and the handler's to keep. A panic is
+// logged and closes the session with 1011.
 type Handler interface {
 	// Hello is called with the first message.
 	Hello(s *Session, msg []byte)

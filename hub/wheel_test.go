@@ -20,7 +20,7 @@ func TestTheWheelIsNeitherEarlyNorLate(t *testing.T) {
 			"put": func(t *rapid.T) {
 				s := &Session{}
 				all = append(all, s)
-				due[s] = now + time.Duration(rapid.Int64Range(0, int64(2*slots*tick)).Draw(t, "in"))
+				due[s] = now + time.Duration(rapid.Int64Range(0, 2*slots).Draw(t, "ticks"))*tick/2
 				w.put(s, due[s])
 			},
 			"remove": func(t *rapid.T) {
@@ -34,7 +34,9 @@ func TestTheWheelIsNeitherEarlyNorLate(t *testing.T) {
 				w.put(s, now) // does nothing
 			},
 			"take": func(t *rapid.T) {
-				now += time.Duration(rapid.Int64Range(0, int64(slots*tick)*3/2).Draw(t, "step"))
+				now += rapid.SampledFrom([]time.Duration{
+					0, 1, tick / 2, tick, 5 * tick, (slots - 1) * tick, slots * tick, (slots + 5) * tick, 3 * slots * tick,
+				}).Draw(t, "step")
 				for _, s := range w.take(now) {
 					at, ok := due[s]
 					switch {

@@ -247,6 +247,41 @@ func TestASlowReaderGetsTheNewestPositionOnlyAndNoneOlderThanAFrame(t *testing.T
 	}
 }
 
+func TestAFrameDiscardsThePositionThatWaits(t *testing.T) {
+	t.Parallel()
+	s := newSite(t, Options{WriteTimeout: patient})
+	v := s.dial()
+	stalled := stall(t, v)
+	v.session.Position(NewFrame([]byte("ahead 1")))
+	v.session.Send(NewFrame([]byte("turn")))
+	for range stalled {
+		v.hear()
+	}
+	if got := v.hear(); got != "turn" {
+		t.Fatalf("received %q", got)
+	}
+	eventually(t, "everything to be written", func() bool {
+		v.session.mu.Lock()
+		defer v.session.mu.Unlock()
+		return !v.session.writing
+	})
+	v.session.Close(1000, "")
+	if msgs, _ := v.ends(1000); len(msgs) > 0 {
+		t.Errorf("received %q after the turn", msgs)
+	}
+}
+
+func TestAPeerThatNeverAnswersACloseIsDropped(t *testing.T) {
+	t.Parallel()
+	s := newSite(t, Options{WriteTimeout: 50 * time.Millisecond})
+	v := s.dial()
+	v.session.Close(4401, "bad token") // the peer does not read, so it does not answer
+	await(t, v.closed, "Closed")
+	if code := v.session.bye.label; code != 4401 {
+		t.Errorf("counted as %d", code)
+	}
+}
+
 func TestQueuedFramesAreWrittenBeforeTheCloseFrame(t *testing.T) {
 	t.Parallel()
 	s := newSite(t, Options{Pending: 1000})
