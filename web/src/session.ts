@@ -1,0 +1,97 @@
+import { signal } from "@preact/signals";
+import { Backoff } from "./backoff.ts";
+import { Clock } from "./clock.ts";
+import { askGuest, forget, held, type Identity, memoryOf, type Store } from "./identity.ts";
+import { Sluice } from "./sluice.ts";
+import { initial, type State } from "./state.ts";
+
+/** What stands between the shopper and the line before there is an identity. */
+export type Gate = "open" | "crowded" | "signIn";
+
+/** What a shopper can do on a sale's page. */
+export interface Actions {
+  grab(item: string, qty: number): void;
+  leave(): void;
+  join(code?: string): void;
+  restart(): void;
+}
+
+/** One sale's page: finds out who the shopper is, then keeps them connected. */
+export class Session implements Actions {
+  readonly state = signal<State>(initial);
+  readonly gate = signal<Gate>("open");
+  readonly clock = new Clock();
+  private client: Sluice | undefined;
+  private renewed = false;
+
+  constructor(
+    private readonly sale: string,
+    private readonly store: Store,
+  ) {}
+
+  async start(): Promise<void> {
+    const identity = held(this.store) ?? (await this.guest());
+    if (identity) this.connect(identity);
+  }
+
+  grab(item: string, qty: number): void {
+    this.client?.grab(item, qty);
+  }
+
+  leave(): void {
+    this.client?.leave();
+  }
+
+  join(code?: string): void {
+    this.client?.join(code);
+  }
+
+  /** Begins as somebody new, after a sign-in that is not valid any more. */
+  restart(): void {
+    this.client?.stop();
+    forget(this.store);
+    this.state.value = initial;
+    void this.start();
+  }
+
+  recheck(): void {
+    this.client?.recheck();
+  }
+
+  private connect(identity: Identity): void {
+    this.client = new Sluice({
+      url: `${location.origin.replace(/^http/, "ws")}/ws/v1/sales/${this.sale}`,
+      token: identity.token,
+      ...memoryOf(this.store, this.sale, identity.token),
+      clock: this.clock,
+      onState: (state) => {
+        // A guest whose token is void (other keys, too old) has nothing to lose by being a new one. Once, not in a loop.
+        if (state.view.name === "refused" && state.view.code === 4401 && identity.guest && !this.renewed) {
+          this.renewed = true;
+          this.restart();
+          return;
+        }
+        this.state.value = state;
+      },
+    });
+    this.client.start();
+  }
+
+  private async guest(): Promise<Identity | undefined> {
+    const backoff = new Backoff();
+    for (;;) {
+      const answer = await askGuest(this.store);
+      if (answer.kind === "guest") {
+        this.gate.value = "open";
+        return answer.identity;
+      }
+      if (answer.kind === "refused") {
+        this.gate.value = "signIn";
+        return undefined;
+      }
+      this.gate.value = "crowded";
+      const wait = Math.max(answer.after ?? 0, backoff.next());
+      await new Promise((resolve) => setTimeout(resolve, wait));
+    }
+  }
+}

@@ -1,0 +1,88 @@
+import { language } from "../lang/index.ts";
+import type { View } from "../state.ts";
+import { now } from "../ticker.ts";
+import { Bar, Countdown, Fact } from "./parts.tsx";
+import { etaWords } from "./words.ts";
+
+export function ScheduledView({ view }: { view: View & { name: "scheduled" } }) {
+  const { t, f } = language.value;
+  return (
+    <section class="card">
+      <h1>{t.scheduled}</h1>
+      <p class="label">{t.joinsIn}</p>
+      <p class="big">{view.joinsAt > now.value ? <Countdown until={view.joinsAt} /> : t.connecting}</p>
+      <p class="more">{t.scheduledMore(f.moment(view.joinsAt, now.value))}</p>
+      <p class="more">{t.opens(f.moment(view.opensAt, now.value))}</p>
+    </section>
+  );
+}
+
+export function LobbyView({ view, number }: { view: View & { name: "lobby" }; number: number | undefined }) {
+  const { t, f } = language.value;
+  const direct = view.order === "off";
+  return (
+    <section class="card">
+      <h1>{direct ? t.lobbyOff : t.lobby}</h1>
+      <p class="label">{t.opensIn}</p>
+      <p class="big">{view.opens_at > now.value ? <Countdown until={view.opens_at} /> : t.opening}</p>
+      {!direct && (
+        <p class="label">
+          {t.lobbyEntries(view.entries, f.number(view.entries))}
+          {view.order === "fifo" && number !== undefined && ` · ${t.yourNumber} ${f.number(number)}`}
+        </p>
+      )}
+      <p class="more">{direct ? t.lobbyDirect : view.order === "lottery" ? t.lobbyLottery : t.lobbyFifo}</p>
+    </section>
+  );
+}
+
+/**
+ * The bar shows the part of those before this seat that is done: it needs no memory, so that a reload does not move it,
+ * and as `ahead` never rises it never goes back.
+ */
+function progress(number: number, ahead: number): number {
+  return number <= 1 ? 1 : 1 - ahead / (number - 1);
+}
+
+export function QueuedView({ view, paused }: { view: View & { name: "queued" }; paused: boolean }) {
+  const { t, f } = language.value;
+  const next = view.ahead === 0;
+  return (
+    <section class="card">
+      <h1>{next ? t.next : t.queued}</h1>
+      <p class="big">
+        {next ? (
+          t.nextUnit
+        ) : (
+          <>
+            <span class="digits">{f.number(view.ahead)}</span> <small>{t.ahead}</small>
+          </>
+        )}
+      </p>
+      <div class={paused ? "still" : "moving"}>
+        <Bar value={progress(view.number, view.ahead)} label={t.queued} />
+      </div>
+      {view.recalled > 0 && <p class="label">{t.recalled(view.recalled, f.number(view.recalled))}</p>}
+      {view.reason && t.jumped[view.reason] && <p class="label">{t.jumped[view.reason]}</p>}
+      <dl class="facts">
+        <Fact name={t.eta}>{etaWords(view, language.value)}</Fact>
+        <Fact name={t.yourNumber}>{f.number(view.number)}</Fact>
+        <Fact name={t.total}>{f.number(view.total)}</Fact>
+        <Fact name={t.stock}>
+          <span class={`chip ${view.stock}`}>{t.stockState[view.stock]}</span>
+        </Fact>
+      </dl>
+      {view.stock === "available" ? (
+        <p class="more">
+          <strong>
+            {t.chance}: {t.chanceWord[view.chance]}.
+          </strong>{" "}
+          {t.chanceMore[view.chance]}
+        </p>
+      ) : (
+        <p class="more">{view.stock === "held" ? t.heldMore : t.goneMore}</p>
+      )}
+      <p class="more">{t.keepOpen}</p>
+    </section>
+  );
+}
