@@ -1,0 +1,54 @@
+# What everyone does with this tree. `make` lists the targets.
+
+# Every target needs Go; those about the pages also need Node. The services of the tests, luacheck and the rest are
+# found or installed by deploy/services.
+SERVICES := go run ./deploy/services
+MODULES  := web/node_modules/.stamp
+
+.PHONY: help
+help: ## list the targets
+	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "  %-10s %s\n", $$1, $$2 }' Makefile
+
+.PHONY: build
+build: ## build bin/sluice
+	go build -trimpath -o bin/sluice ./cmd/sluice
+
+.PHONY: demo
+demo: ## hold a whole sale on this machine, with a crowd and a page to watch
+	go run ./cmd/sluice demo
+
+.PHONY: test
+test: ## run all tests on services of their own, which end with them
+	$(SERVICES) -- $(MAKE) test-go test-web
+
+.PHONY: test-go
+test-go: ## run the Go tests on the services that SLUICE_TEST_* name
+	go test -race ./...
+
+.PHONY: test-web
+test-web: $(MODULES) ## run the tests of the pages
+	cd web && npm test
+
+.PHONY: lint
+lint: $(MODULES) ## check form and style of everything
+	@unformatted="$$(gofmt -l $$(git ls-files --cached --others --exclude-standard '*.go'))"; \
+	test -z "$$unformatted" || { echo "gofmt would change:"; echo "$$unformatted"; exit 1; }
+	go vet ./...
+	go tool staticcheck ./...
+	$(SERVICES) --install luacheck
+	luacheck --quiet lua/*.lua
+	cd web && npm run lint && npm run check-dist && npm run size
+
+.PHONY: web
+web: $(MODULES) ## build the pages into web/dist, which is part of the tree
+	cd web && npm run build
+
+.PHONY: clean
+clean: ## remove what was built
+	rm -rf bin web/node_modules
+
+# npm ci starts from nothing, so it runs only when the lock is newer than its last success.
+$(MODULES): web/package-lock.json
+	$(SERVICES) --install node,npm
+	cd web && npm ci
+	@touch $@

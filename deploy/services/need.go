@@ -1,0 +1,64 @@
+package main
+
+import (
+	"context"
+	"fmt"
+)
+
+// need is something the tests need: a service that is started, or a program that only has to be there.
+type need struct {
+	name     string
+	programs []string // what it takes on this machine where no Docker engine provides it
+	variable string   // environment variable that tells the tests where it is; empty: they find it themselves
+	service  bool     // provided by compose.yaml where a Docker engine answers
+
+	// start brings it up and returns the variable's value. It returns only when the thing really answers.
+	start func(context.Context, *site) (string, error)
+	// url and answers are start's two halves for a container, which only needs an address to be found and asked.
+	url     func(address string) string
+	answers func(ctx context.Context, url string) error
+	inside  int // the port inside the container
+}
+
+// needs is everything there is, in the order of its lines and variables.
+func needs() []need {
+	return []need{
+		{
+			name: "redis", programs: []string{"redis-server"}, variable: "SLUICE_TEST_REDIS", service: true,
+			start: startRedis, url: redisURL, answers: redisAnswers, inside: 6379,
+		},
+		{
+			name: "rabbitmq", programs: []string{"rabbitmq-server", "epmd"}, variable: "SLUICE_TEST_AMQP", service: true,
+			start: startRabbit, url: rabbitURL, answers: rabbitAnswers, inside: 5672,
+		},
+		{
+			name: "mariadb", programs: []string{"mariadbd", "mariadb-install-db"}, variable: "SLUICE_TEST_MYSQL", service: true,
+			start: startMariaDB, url: mariaURL, answers: mariaAnswers, inside: 3306,
+		},
+		{
+			name: "postgres", programs: []string{"postgres", "initdb"}, variable: "SLUICE_TEST_POSTGRES", service: true,
+			start: startPostgres, url: postgresURL, answers: postgresAnswers, inside: 5432,
+		},
+		{name: "chromium", programs: []string{"chromium"}, variable: "SLUICE_TEST_CHROMIUM", start: present("chromium")},
+		{name: "node", programs: []string{"node", "npm"}, start: present("node")},
+	}
+}
+
+// present starts nothing: the program is there once it is installed.
+func present(program string) func(context.Context, *site) (string, error) {
+	return func(_ context.Context, s *site) (string, error) {
+		path, ok := s.host.find(program)
+		if !ok {
+			return "", fmt.Errorf("%s is not there", program)
+		}
+		return path, nil
+	}
+}
+
+func needNames() []string {
+	var names []string
+	for _, n := range needs() {
+		names = append(names, n.name)
+	}
+	return names
+}
