@@ -170,15 +170,23 @@ func (a *AMQP) publishing(ctx context.Context) (*publishSession, error) {
 	return a.session, nil
 }
 
+// link is a connection to RabbitMQ, and the socket below it.
+type link struct {
+	*amqp.Connection
+	socket net.Conn
+}
+
 // dial connects to RabbitMQ and declares what this package uses there.
-func (a *AMQP) dial(ctx context.Context, role string) (*amqp.Connection, error) {
+func (a *AMQP) dial(ctx context.Context, role string) (link, error) {
 	ctx, cancel := context.WithTimeout(ctx, dialTimeout)
 	defer cancel()
-	properties := amqp.NewConnectionProperties()
-	properties.SetClientConnectionName("sluice " + role + " " + a.opts.Node)
+	var l link
 	// Closing the socket is the only thing that bounds every step. It also happens after a step that failed.
 	keep := func() bool { return false }
-	conn, err := amqp.DialConfig(a.url, amqp.Config{
+	properties := amqp.NewConnectionProperties()
+	properties.SetClientConnectionName("sluice " + role + " " + a.opts.Node)
+	var err error
+	l.Connection, err = amqp.DialConfig(a.url, amqp.Config{
 		Heartbeat:  heartbeat,
 		Properties: properties,
 		Dial: func(network, address string) (net.Conn, error) {
@@ -186,22 +194,27 @@ func (a *AMQP) dial(ctx context.Context, role string) (*amqp.Connection, error) 
 			if err != nil {
 				return nil, err
 			}
+			l.socket = socket
 			keep = context.AfterFunc(ctx, func() { _ = socket.Close() })
 			return socket, nil
 		},
 	})
 	if err != nil {
-		return nil, fmt.Errorf("connect to RabbitMQ: %w", err)
+		return link{}, fmt.Errorf("connect to RabbitMQ: %w", err)
 	}
-	if err := a.declare(conn); err != nil {
-		return nil, err
+	if err := a.declare(l.Connection); err != nil {
+		return link{}, err
 	}
 	keep()
-	return conn, nil
+	return l, nil
 }
 
-// closeConnection closes a connection, and everything that was made with it, in bounded time even when the server does
-// not read or answer.
-func closeConnection(conn *amqp.Connection) {
-	_ = conn.CloseDeadline(time.Now().Add(closeTimeout)) // whatever it returns, the connection is closed
+// end closes the connection and everything that was made with it. It takes closeTimeout at most, even when the server
+// neither reads nor answers: the library would wait for a write that hangs, with its locks held, and only closing the
+// socket below it ends that.
+func (l link) end() {
+	timer := time.AfterFunc(closeTimeout, func() { _ = l.socket.Close() })
+	defer timer.Stop()
+	_ = l.Close()        // whatever it returns, the connection is not used any more
+	_ = l.socket.Close() // the library may have left it to a write that hangs
 }

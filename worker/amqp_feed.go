@@ -24,7 +24,7 @@ func (a *AMQP) Consume(ctx context.Context, prefetch int) (Feed, error) {
 		deliveries, err = ch.Consume(a.orders(), "", false, false, false, false, nil)
 	}
 	if err != nil {
-		closeConnection(conn)
+		conn.end()
 		return nil, fmt.Errorf("consume queue %s: %w", a.orders(), err)
 	}
 	feed := &amqpFeed{
@@ -40,7 +40,7 @@ func (a *AMQP) Consume(ctx context.Context, prefetch int) (Feed, error) {
 // amqpFeed is one consumer on a connection of its own. Its channel dies with it, so an acknowledgement that comes late
 // fails and can hit nothing that another feed was delivered.
 type amqpFeed struct {
-	conn       *amqp.Connection
+	conn       link
 	ch         *amqp.Channel
 	deliveries chan Delivery
 	lost       chan struct{}
@@ -55,7 +55,7 @@ func (f *amqpFeed) read(messages <-chan amqp.Delivery) {
 		f.deliveries <- Delivery{Order: order, Err: err, ID: m.MessageId, Body: m.Body, feed: f, tag: m.DeliveryTag}
 	}
 	// RabbitMQ also ends a consumer without its connection, when the queue is deleted. Then half a session is left.
-	f.closing.Do(func() { closeConnection(f.conn) })
+	f.closing.Do(func() { f.conn.end() })
 	close(f.lost)
 	close(f.deliveries)
 }
@@ -81,5 +81,5 @@ func (f *amqpFeed) Ack(batch []Delivery) error {
 
 // Close closes the connection, upon which RabbitMQ delivers again what is not acknowledged.
 func (f *amqpFeed) Close([]Delivery) {
-	f.closing.Do(func() { closeConnection(f.conn) })
+	f.closing.Do(func() { f.conn.end() })
 }

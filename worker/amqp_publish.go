@@ -14,7 +14,7 @@ import (
 // publishSession is one connection for publishing with confirms. Consumers have other connections, since RabbitMQ
 // reads nothing from one that publishes while an alarm is raised, not even acknowledgements.
 type publishSession struct {
-	conn    *amqp.Connection
+	conn    link
 	ch      *amqp.Channel
 	timeout time.Duration // how long a confirm may take
 	log     *slog.Logger
@@ -37,13 +37,13 @@ type unconfirmed struct {
 }
 
 // newPublishSession takes over a connection. It closes it on an error.
-func newPublishSession(conn *amqp.Connection, timeout time.Duration, log *slog.Logger) (*publishSession, error) {
+func newPublishSession(conn link, timeout time.Duration, log *slog.Logger) (*publishSession, error) {
 	ch, err := conn.Channel()
 	if err == nil {
 		err = ch.Confirm(false)
 	}
 	if err != nil {
-		closeConnection(conn)
+		conn.end()
 		return nil, fmt.Errorf("open a channel with confirms: %w", err)
 	}
 	s := &publishSession{
@@ -203,7 +203,7 @@ func (s *publishSession) count(name string) (int64, error) {
 
 // stop ends the session. What is unconfirmed is settled as unknown.
 func (s *publishSession) stop() {
-	closeConnection(s.conn) // first: it frees a publish that hangs in a write with the lock held
+	s.conn.end() // first: it frees a publish that hangs in a write with the lock held
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	if !s.stopped {

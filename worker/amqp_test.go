@@ -46,7 +46,7 @@ func TestAMQPIsDeclaredByManyProcessesAtOnce(t *testing.T) {
 			t.Error(err)
 			return
 		}
-		closeConnection(conn)
+		conn.end()
 	})
 }
 
@@ -199,6 +199,32 @@ func TestAMQPGivesUpASessionThatConfirmsNothing(t *testing.T) {
 		return broker.Publish(t.Context(), grab("sale", 1), func(err error) { settled <- err }) == nil
 	})
 	receive(t, "an answer", settled)
+}
+
+func TestAMQPIsNotHeldUpByAServerThatDoesNotRead(t *testing.T) {
+	t.Parallel()
+	for name, confirmTimeout := range map[string]time.Duration{
+		"given up for the confirms":   10 * time.Millisecond,
+		"given up for the heartbeats": time.Hour,
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			network := newProxy(t)
+			broker := newRabbit(t, network.url()+"/?heartbeat=1", AMQPOptions{})
+			broker.confirmTimeout = confirmTimeout
+			publishAll(t, broker, grab("sale", 0))
+			network.freeze()
+			ended := make(chan struct{})
+			go func() {
+				defer close(ended)
+				large := amqp.Publishing{Body: make([]byte, 64<<10)} // more than all buffers on the way take
+				for broker.session.publish(t.Context(), broker.orders(), large, func(error) {}) == nil {
+				}
+			}()
+			receive(t, "the end of a publish that hangs", ended)
+			eventually(t, "everything is settled", func() bool { return len(broker.session.slots) == 0 })
+		})
+	}
 }
 
 // blockedFrame is connection.blocked, or connection.unblocked, as RabbitMQ sends it.

@@ -3,6 +3,7 @@ package worker
 import (
 	"context"
 	"errors"
+	"fmt"
 	"sync"
 	"testing"
 
@@ -20,7 +21,7 @@ func TestDirectSettlesAnOrderOnlyWhenItIsWritten(t *testing.T) {
 		}
 		return nil
 	}
-	start(t, newRelay(out, broker, 100).Run)
+	start(t, newTestRelay(out, broker, 100).Run)
 	stop := start(t, newTestWriter(broker, book).Run)
 	for range 3 {
 		write <- errors.New("the database is away")
@@ -36,11 +37,43 @@ func TestDirectSettlesAnOrderOnlyWhenItIsWritten(t *testing.T) {
 	}
 }
 
+// thief is a feed from which another writer takes everything at the worst moment.
+type thief struct {
+	Feed
+	calls, when int
+}
+
+func (f *thief) Deliveries() <-chan Delivery {
+	f.calls++
+	for f.calls == f.when && len(f.Feed.Deliveries()) > 0 {
+		<-f.Feed.Deliveries()
+	}
+	return f.Feed.Deliveries()
+}
+
+func TestDirectWriterDoesNotWaitForWhatAnotherOneTook(t *testing.T) {
+	t.Parallel()
+	for when := range 5 {
+		t.Run(fmt.Sprint(when), func(t *testing.T) {
+			t.Parallel()
+			broker := NewDirect()
+			hand(t, broker, grab("sale", 1), grab("sale", 2), grab("sale", 3))
+			writer := newTestWriter(broker, newLedger())
+			feed := &thief{Feed: consume(t, broker, 10), when: when + 2} // the first one is its own
+			gathered := make(chan []Delivery, 1)
+			go func() { gathered <- writer.gather(t.Context(), feed, false) }()
+			if batch := receive(t, "a batch", gathered); len(batch) == 0 {
+				t.Error("the batch is empty")
+			}
+		})
+	}
+}
+
 func TestDirectGivesBackWhatAWriterCouldNotFinish(t *testing.T) {
 	t.Parallel()
 	broker := NewDirect()
 	out := newStream(grabs("sale", 0, 5)...)
-	start(t, newRelay(out, broker, 100).Run)
+	start(t, newTestRelay(out, broker, 100).Run)
 	first := consume(t, broker, 10)
 	first.Close(next(t, first, 5))
 	second := consume(t, broker, 10)

@@ -44,6 +44,10 @@ type Relay struct {
 	metrics *metrics
 }
 
+func newRelay(outbox outbox, broker publisher, window int, log *slog.Logger, metrics *metrics) *Relay {
+	return &Relay{outbox: outbox, broker: broker, window: window, log: log, metrics: metrics}
+}
+
 // Run relays until ctx ends, and then waits up to 5 s for what the broker has not answered for. It rides out every
 // failure of Redis and the broker.
 func (r *Relay) Run(ctx context.Context) {
@@ -144,7 +148,7 @@ func (r *relayRun) loop(ctx context.Context, want chan<- int, read <-chan []queu
 		ask := want
 		room := r.window - len(r.held)
 		// While the broker is in trouble, what is held already will show when that is over.
-		if reading || room == 0 || r.broken.tries > 0 || giveUp != nil {
+		if reading || room == 0 || r.broken.on || giveUp != nil {
 			ask = nil
 		}
 		select {

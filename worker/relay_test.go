@@ -184,8 +184,8 @@ func (p *post) waiting() int {
 	return len(p.pending)
 }
 
-func newRelay(outbox outbox, broker publisher, window int) *Relay {
-	return &Relay{outbox: outbox, broker: broker, window: window, log: quiet, metrics: newMetrics(nil)}
+func newTestRelay(outbox outbox, broker publisher, window int) *Relay {
+	return newRelay(outbox, broker, window, quiet, newMetrics(nil))
 }
 
 // wantAll checks that each order is there at least once.
@@ -205,7 +205,7 @@ func TestRelayPublishesEachEntryOnceWhileAllIsWell(t *testing.T) {
 	t.Parallel()
 	orders := grabs("sale", 0, 1000)
 	out, to := newStream(orders[:900]...), newPost()
-	start(t, newRelay(out, to, 64).Run)
+	start(t, newTestRelay(out, to, 64).Run)
 	out.add(orders[900:]...)
 	eventually(t, "the outbox is empty", func() bool { return out.left() == 0 })
 	got, _ := to.counts()
@@ -234,7 +234,7 @@ func TestRelayPublishesAgainWithTheSameIDAfterAnyUnknownOutcome(t *testing.T) {
 				}
 				return nil
 			}
-			relay := newRelay(out, to, 10)
+			relay := newTestRelay(out, to, 10)
 			start(t, relay.Run)
 			eventually(t, "the outbox is empty", func() bool { return out.left() == 0 })
 			got, taken := to.counts()
@@ -261,7 +261,7 @@ func TestRelayWaitsForABrokerThatTakesNothingAndSaysSoOnce(t *testing.T) {
 		}
 		return nil
 	}
-	relay := newRelay(out, to, 50)
+	relay := newTestRelay(out, to, 50)
 	relay.log = slogOf(book)
 	start(t, relay.Run)
 	eventually(t, "the outbox is empty", func() bool { return out.left() == 0 })
@@ -281,7 +281,7 @@ func TestRelayReadsNothingWhileTheBrokerTakesNothing(t *testing.T) {
 		refused <- struct{}{}
 		return errBlocked
 	}
-	start(t, newRelay(out, to, 10).Run)
+	start(t, newTestRelay(out, to, 10).Run)
 	for range 4 {
 		receive(t, "a try", refused)
 	}
@@ -299,7 +299,7 @@ func TestRelayHasNoMoreThanItsWindowUnanswered(t *testing.T) {
 	t.Parallel()
 	out, to := newStream(grabs("sale", 0, 100)...), newPost()
 	to.held = true
-	start(t, newRelay(out, to, 16).Run)
+	start(t, newTestRelay(out, to, 16).Run)
 	eventually(t, "the window is full", func() bool { return to.waiting() == 16 })
 	out.mu.Lock()
 	waiting := len(out.waiting)
@@ -317,7 +317,7 @@ func TestRelayTakesOverWhatADeadRelayLeft(t *testing.T) {
 	if _, err := out.Read(t.Context(), 10, 0); err != nil { // and that relay is dead
 		t.Fatal(err)
 	}
-	start(t, newRelay(out, to, 4).Run)
+	start(t, newTestRelay(out, to, 4).Run)
 	out.add(grabs("sale", 10, 20)...)
 	eventually(t, "the new entries are out", func() bool { return out.left() == 10 })
 	out.abandon()
@@ -330,7 +330,7 @@ func TestRelayDoesNotPublishTwiceWhatItClaimsFromItself(t *testing.T) {
 	t.Parallel()
 	out, to := newStream(grabs("sale", 0, 5)...), newPost()
 	to.held = true
-	start(t, newRelay(out, to, 20).Run)
+	start(t, newTestRelay(out, to, 20).Run)
 	eventually(t, "the entries are published", func() bool { return to.waiting() == 5 })
 	out.abandon()
 	eventually(t, "they are claimed", func() bool {
@@ -358,7 +358,7 @@ func TestRelayWaitsForAnswersWhenItStops(t *testing.T) {
 	done := make(chan struct{})
 	go func() {
 		defer close(done)
-		newRelay(out, to, 20).Run(ctx)
+		newTestRelay(out, to, 20).Run(ctx)
 	}()
 	eventually(t, "the entries are published", func() bool { return to.waiting() == 5 })
 	cancel()
@@ -382,7 +382,7 @@ func TestRelayStopsAtOnceWhenTheBrokerTakesNothing(t *testing.T) {
 		refused <- struct{}{}
 		return errBlocked
 	}
-	stop := start(t, newRelay(out, to, 20).Run)
+	stop := start(t, newTestRelay(out, to, 20).Run)
 	receive(t, "a try", refused)
 	stop()
 	if out.left() != 5 {
@@ -404,7 +404,7 @@ func TestRelayRidesOutFailuresOfRedis(t *testing.T) {
 				}
 				return nil
 			}
-			relay := newRelay(out, to, 20)
+			relay := newTestRelay(out, to, 20)
 			relay.log = slogOf(book)
 			start(t, relay.Run)
 			eventually(t, "the outbox is empty", func() bool { return out.left() == 0 })
@@ -447,8 +447,8 @@ func TestRelayLosesNothingWhateverFails(t *testing.T) {
 			to.answer = func(queue.Order) error { return bad() }
 			for part := range slices.Chunk(orders, 50) {
 				out.add(part...)
-				stop := start(t, newRelay(out, to, 16).Run)
-				start(t, newRelay(out, to, 8).Run)
+				stop := start(t, newTestRelay(out, to, 16).Run)
+				start(t, newTestRelay(out, to, 8).Run)
 				eventually(t, "some is done", func() bool { return out.left() < 40 })
 				stop()
 				out.abandon()
@@ -468,7 +468,7 @@ func TestRelayTakesOrdersToRabbitMQ(t *testing.T) {
 	broker := newRabbit(t, rabbitURL(t), AMQPOptions{})
 	orders := grabs("sale", 0, 1500)
 	out := newStream(orders...)
-	start(t, newRelay(out, broker, 500).Run)
+	start(t, newTestRelay(out, broker, 500).Run)
 	eventually(t, "the outbox is empty", func() bool { return out.left() == 0 })
 	counts := map[string]int{}
 	for _, message := range broker.take(broker.orders()) {
@@ -484,7 +484,7 @@ func TestRelayPublishesAgainWhenRabbitMQsConfirmIsLost(t *testing.T) {
 	publishAll(t, broker, grab("other", 0))
 	out := newStream(grabs("sale", 0, 20)...)
 	network.mute(true)
-	start(t, newRelay(out, broker, 100).Run)
+	start(t, newTestRelay(out, broker, 100).Run)
 	eventually(t, "RabbitMQ has the orders", func() bool { return broker.ready(broker.orders()) == 21 })
 	network.cut()
 	network.mute(false)
@@ -507,14 +507,14 @@ func TestRelayRidesOutAnAbsenceOfRabbitMQ(t *testing.T) {
 	network := newProxy(t)
 	broker := newRabbit(t, network.url(), AMQPOptions{})
 	out, book := newStream(), &logBook{}
-	relay := newRelay(out, broker, 100)
+	relay := newTestRelay(out, broker, 100)
 	relay.log = slogOf(book)
 	start(t, relay.Run)
 	orders := grabs("sale", 0, 300)
 	for part := range slices.Chunk(orders, 100) {
+		warned := book.count(warn)
 		network.down()
 		out.add(part...)
-		warned := book.count(warn)
 		eventually(t, "the relay is in trouble", func() bool { return book.count(warn) > warned })
 		network.up()
 		eventually(t, "the outbox is empty", func() bool { return out.left() == 0 })
@@ -540,7 +540,12 @@ func TestRelayIsBackSoonAfterAnyLengthOfTrouble(t *testing.T) {
 	if book.count(warn) != 1 || book.count(info) != 1 {
 		t.Errorf("begin and end are logged %d and %d times, want once", book.count(warn), book.count(info))
 	}
+	if wait := trouble.met(errSession); wait <= troubleFirst {
+		t.Errorf("of trouble that is back at once, the first wait is %v", wait)
+	}
+	trouble.over()
+	trouble.since = trouble.since.Add(-time.Minute)
 	if wait := trouble.met(errSession); wait > troubleFirst {
-		t.Errorf("after it is over, the first wait is %v", wait)
+		t.Errorf("of trouble after a minute without, the first wait is %v", wait)
 	}
 }

@@ -23,7 +23,7 @@ func eventually(t *testing.T, what string, is func() bool) {
 	t.Helper()
 	ticker := time.NewTicker(2 * time.Millisecond)
 	defer ticker.Stop()
-	deadline := time.After(30 * time.Second)
+	deadline := time.After(time.Minute)
 	for !is() {
 		select {
 		case <-ticker.C:
@@ -39,7 +39,7 @@ func receive[T any](t *testing.T, what string, from <-chan T) T {
 	select {
 	case value := <-from:
 		return value
-	case <-time.After(30 * time.Second):
+	case <-time.After(time.Minute):
 		t.Fatalf("waited in vain: %s", what)
 		panic("unreachable")
 	}
@@ -222,6 +222,7 @@ type proxy struct {
 	listener net.Listener
 	conns    map[net.Conn]net.Conn // client's → server's
 	muted    bool
+	frozen   chan struct{} // closed when frozen
 }
 
 func newProxy(t *testing.T) *proxy {
@@ -230,7 +231,7 @@ func newProxy(t *testing.T) *proxy {
 	if err != nil {
 		t.Fatal(err)
 	}
-	p := &proxy{t: t, server: server, address: "127.0.0.1:0", conns: map[net.Conn]net.Conn{}}
+	p := &proxy{t: t, server: server, address: "127.0.0.1:0", conns: map[net.Conn]net.Conn{}, frozen: make(chan struct{})}
 	p.up()
 	t.Cleanup(p.down)
 	return p
@@ -267,6 +268,10 @@ func (p *proxy) up() {
 				continue
 			}
 			p.mu.Lock()
+			if p.listener != listener { // it went down meanwhile
+				client.Close()
+				server.Close()
+			}
 			p.conns[client] = server
 			p.mu.Unlock()
 			go p.carry(server, client, false)
@@ -282,6 +287,12 @@ func (p *proxy) carry(to, from net.Conn, fromServer bool) {
 	buffer := make([]byte, 64<<10)
 	for {
 		n, err := from.Read(buffer)
+		select {
+		case <-p.frozen:
+			<-p.t.Context().Done()
+			return
+		default:
+		}
 		if n > 0 {
 			p.mu.Lock()
 			if !(fromServer && p.muted) {
@@ -301,6 +312,9 @@ func (p *proxy) mute(on bool) {
 	defer p.mu.Unlock()
 	p.muted = on
 }
+
+// freeze stops reading from both sides, for good.
+func (p *proxy) freeze() { close(p.frozen) }
 
 // say puts bytes into every connection as if the server had sent them.
 func (p *proxy) say(frame []byte) {
@@ -328,7 +342,10 @@ func (p *proxy) cut() {
 // down cuts all connections and refuses others.
 func (p *proxy) down() {
 	p.mu.Lock()
-	p.listener.Close()
+	if p.listener != nil {
+		p.listener.Close()
+		p.listener = nil
+	}
 	p.mu.Unlock()
 	p.cut()
 }

@@ -19,14 +19,18 @@ const (
 type trouble struct {
 	log   *slog.Logger
 	what  string // what fails, for the log: "write orders"
+	on    bool
 	tries int
-	since time.Time
+	since time.Time // of on
 }
 
 // met is to be called after a failed try. It returns how long to wait before the next one.
 func (t *trouble) met(err error) time.Duration {
-	if t.tries == 0 {
-		t.since = time.Now()
+	if !t.on {
+		if time.Since(t.since) > 2*troubleMost { // else it was only away for a moment, and the waits go on growing
+			t.tries = 0
+		}
+		t.on, t.since = true, time.Now()
 		t.log.Warn("cannot "+t.what+", trying again", "error", err)
 	}
 	limit := min(troubleFirst<<min(t.tries, 10), troubleMost)
@@ -36,9 +40,9 @@ func (t *trouble) met(err error) time.Duration {
 
 // over is to be called after a try that succeeded.
 func (t *trouble) over() {
-	if t.tries > 0 {
-		t.log.Info("can "+t.what+" again", "tries", t.tries, "after", time.Since(t.since).Round(time.Millisecond))
-		t.tries = 0
+	if t.on {
+		t.log.Info("can "+t.what+" again", "after", time.Since(t.since).Round(time.Millisecond))
+		t.on, t.since = false, time.Now()
 	}
 }
 

@@ -86,9 +86,12 @@ func (w *Worker) Run(ctx context.Context) {
 		writer := w.writer()
 		writers.Go(func() { writer.Run(writing) })
 	}
+	var counter sync.WaitGroup
+	counter.Go(func() { w.countDead(ctx) })
 	w.watch(ctx)
 	stopWriting()
 	writers.Wait()
+	counter.Wait()
 }
 
 func (w *Worker) writer() *Writer {
@@ -111,33 +114,19 @@ func (w *Worker) watch(ctx context.Context) {
 	defer running.Wait()
 
 	blind := trouble{log: w.opts.Logger, what: "look which sales there are"}
-	uncounted := trouble{log: w.opts.Logger, what: "count dead letters"}
-	var countAt time.Time
-	for {
-		wait := watchEvery
+	for wait := time.Duration(0); sleep(ctx, wait); {
+		wait = watchEvery
 		sales, err := w.queue.Sales(ctx)
-		switch {
-		case ctx.Err() != nil:
+		if ctx.Err() != nil {
 			return
-		case err != nil: // what runs goes on
+		}
+		if err != nil { // what runs goes on
 			wait = blind.met(err)
-		default:
-			blind.over()
-			w.reconcile(ctx, sales, relays, &running)
-			w.measure(ctx, sales)
+			continue
 		}
-		if !time.Now().Before(countAt) {
-			if n, err := w.opts.Broker.DeadLetters(ctx); err != nil && ctx.Err() == nil {
-				uncounted.met(err)
-			} else if err == nil {
-				uncounted.over()
-				w.metrics.deadLetters.Set(float64(n))
-			}
-			countAt = time.Now().Add(deadEvery)
-		}
-		if !sleep(ctx, wait) {
-			return
-		}
+		blind.over()
+		w.reconcile(ctx, sales, relays, &running)
+		w.measure(ctx, sales)
 	}
 }
 
@@ -149,13 +138,8 @@ func (w *Worker) reconcile(ctx context.Context, sales []string, relays map[strin
 		}
 		ctx, stop := context.WithCancel(ctx)
 		relays[sale] = stop
-		relay := &Relay{
-			outbox:  w.queue.outbox(sale, w.opts.Node),
-			broker:  w.opts.Broker,
-			window:  w.opts.RelayWindow,
-			log:     w.opts.Logger.With("sale", sale),
-			metrics: w.metrics,
-		}
+		relay := newRelay(w.queue.outbox(sale, w.opts.Node), w.opts.Broker, w.opts.RelayWindow,
+			w.opts.Logger.With("sale", sale), w.metrics)
 		running.Go(func() { relay.Run(ctx) })
 	}
 	for sale, stop := range relays {
@@ -172,6 +156,15 @@ func (w *Worker) measure(ctx context.Context, sales []string) {
 	for _, sale := range sales {
 		if n, err := w.queue.OutboxLen(ctx, sale); err == nil {
 			w.metrics.outbox.WithLabelValues(sale).Set(float64(n))
+		}
+	}
+}
+
+// countDead notes how many dead letters there are, until ctx ends. When it fails, the relays say so too.
+func (w *Worker) countDead(ctx context.Context) {
+	for wait := time.Duration(0); sleep(ctx, wait); wait = deadEvery {
+		if n, err := w.opts.Broker.DeadLetters(ctx); err == nil {
+			w.metrics.deadLetters.Set(float64(n))
 		}
 	}
 }

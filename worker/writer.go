@@ -77,11 +77,10 @@ func (w *Writer) session(ctx context.Context, feed Feed) error {
 	defer context.AfterFunc(ctx, func() { time.AfterFunc(writerGrace, cancel) })()
 
 	busy := false
-	for {
+	for ctx.Err() == nil {
 		batch := w.gather(ctx, feed, busy)
 		if len(batch) == 0 {
-			feed.Close(nil)
-			return errSession
+			break
 		}
 		if err := w.handle(work, feed, batch); err != nil {
 			feed.Close(batch)
@@ -89,6 +88,8 @@ func (w *Writer) session(ctx context.Context, feed Feed) error {
 		}
 		busy = len(feed.Deliveries()) > 0
 	}
+	feed.Close(nil)
+	return errSession
 }
 
 // gather takes the next batch from a feed: what is there, at once. A busy writer, one that orders have come in for
@@ -96,27 +97,34 @@ func (w *Writer) session(ctx context.Context, feed Feed) error {
 // nothing when the feed or ctx has ended.
 func (w *Writer) gather(ctx context.Context, feed Feed, busy bool) []Delivery {
 	var batch []Delivery
-	take := func(wait <-chan time.Time) bool {
+	var linger <-chan time.Time
+	for len(batch) < w.batch {
 		select {
 		case delivery, open := <-feed.Deliveries():
-			if open {
-				batch = append(batch, delivery)
+			if !open {
+				return batch
 			}
-			return open
-		case <-wait:
-			return false
-		case <-ctx.Done():
-			return false
+			batch = append(batch, delivery)
+			continue
+		default: // nothing is there; another writer may have been faster
 		}
-	}
-	if !take(nil) {
-		return nil
-	}
-	var linger <-chan time.Time
-	if busy {
-		linger = time.After(w.linger)
-	}
-	for len(batch) < w.batch && (busy || len(feed.Deliveries()) > 0) && take(linger) {
+		if len(batch) > 0 && !busy {
+			return batch
+		}
+		if busy && linger == nil {
+			linger = time.After(w.linger)
+		}
+		select {
+		case delivery, open := <-feed.Deliveries():
+			if !open {
+				return batch
+			}
+			batch = append(batch, delivery)
+		case <-linger:
+			busy, linger = false, nil // what is in hand is enough, if there is any
+		case <-ctx.Done():
+			return batch
+		}
 	}
 	return batch
 }

@@ -6,6 +6,7 @@ import (
 	"errors"
 	"fmt"
 	"maps"
+	"math/rand/v2"
 	"slices"
 	"strings"
 	"sync"
@@ -184,11 +185,22 @@ func wantSettled(t *testing.T, settled <-chan error, n int) {
 	}
 }
 
-// wantEmpty waits until RabbitMQ has no orders left, acknowledged or not.
+// wantEmpty checks that RabbitMQ has no orders left: what was not acknowledged comes back before what is sent now.
 func wantEmpty(t *testing.T, broker *rabbit) {
 	t.Helper()
-	if got := broker.ready(broker.orders()); got != 0 {
-		t.Errorf("%d orders were not acknowledged", got)
+	broker.send("marker", nil)
+	left := 0
+	eventually(t, "the marker comes", func() bool {
+		for _, message := range broker.take(broker.orders()) {
+			if message.MessageId == "marker" {
+				return true
+			}
+			left++
+		}
+		return false
+	})
+	if left != 0 {
+		t.Errorf("%d orders were not acknowledged", left)
 	}
 }
 
@@ -347,8 +359,26 @@ func TestWriterFinishesItsTransactionWhenItStops(t *testing.T) {
 	if rows == 0 {
 		t.Error("nothing was written")
 	}
-	if waiting := broker.ready(broker.orders()); waiting+rows != 3 {
-		t.Errorf("%d rows were written and %d orders wait; want 3 together", rows, waiting)
+	eventually(t, "the others wait, and only they", func() bool { return broker.ready(broker.orders())+rows == 3 })
+}
+
+func TestWriterStopsAlthoughOrdersKeepComing(t *testing.T) {
+	t.Parallel()
+	broker, book := NewDirect(), newLedger()
+	writer := newTestWriter(broker, book)
+	writer.batch = 2
+	ctx, cancel := context.WithCancel(t.Context())
+	book.before = func(call string, _ []queue.Order) error {
+		if call == "write" {
+			cancel()
+			hand(t, broker, grabs("sale", 0, 4)...)
+		}
+		return nil
+	}
+	hand(t, broker, grab("sale", 5))
+	writer.Run(ctx)
+	if len(book.batches) != 1 {
+		t.Errorf("%d batches were written after the end, want the one in hand", len(book.batches))
 	}
 }
 
@@ -579,7 +609,7 @@ func TestWriterRedeliveryHasNoSecondEffect(t *testing.T) {
 				}
 				return nil
 			}
-			writer := newTestWriter(&cutSource{Broker: broker, cut: func() {
+			writer := newTestWriter(&ackSource{broker, func([]Delivery) {
 				if call == "ack" {
 					cut()
 				}
@@ -603,28 +633,64 @@ func TestWriterRedeliveryHasNoSecondEffect(t *testing.T) {
 	}
 }
 
-// cutSource is a broker whose connection may be cut before each acknowledgement.
-type cutSource struct {
+// ackSource is a broker that calls a function before each acknowledgement.
+type ackSource struct {
 	Broker
-	cut func()
+	before func(batch []Delivery)
 }
 
-func (s *cutSource) Consume(ctx context.Context, prefetch int) (Feed, error) {
+func (s *ackSource) Consume(ctx context.Context, prefetch int) (Feed, error) {
 	feed, err := s.Broker.Consume(ctx, prefetch)
 	if err != nil {
 		return nil, err
 	}
-	return &cutFeed{feed, s.cut}, nil
+	return &ackFeed{feed, s.before}, nil
 }
 
-type cutFeed struct {
+type ackFeed struct {
 	Feed
-	cut func()
+	before func(batch []Delivery)
 }
 
-func (f *cutFeed) Ack(batch []Delivery) error {
-	f.cut()
+func (f *ackFeed) Ack(batch []Delivery) error {
+	f.before(batch)
 	return f.Feed.Ack(batch)
+}
+
+// A process that is killed right after any acknowledgement has lost nothing.
+func TestWriterAcknowledgesInOrderAndOnlyWhatIsDone(t *testing.T) {
+	t.Parallel()
+	broker := newRabbit(t, rabbitURL(t), AMQPOptions{})
+	book := newLedger()
+	dice := rand.New(rand.NewPCG(1, 0)) // the writer alone uses it
+	book.before = func(string, []queue.Order) error {
+		if dice.IntN(3) == 0 {
+			return driver.ErrBadConn
+		}
+		return nil
+	}
+	publishAll(t, broker, grabs("sale", 0, 200)...)
+	var last uint64
+	writer := newTestWriter(&ackSource{broker, func(batch []Delivery) {
+		done := book.done()
+		for _, delivery := range batch {
+			if delivery.tag != last+1 {
+				t.Errorf("delivery %d is acknowledged after %d", delivery.tag, last)
+			}
+			last = delivery.tag
+			if done[delivery.ID] == 0 {
+				t.Errorf("order %s is acknowledged before it is done", delivery.ID)
+			}
+		}
+	}}, book)
+	writer.batch = 10
+	stop := start(t, writer.Run)
+	eventually(t, "all is done", func() bool { return len(book.done()) == 200 })
+	stop()
+	wantEmpty(t, broker)
+	if last != 200 {
+		t.Errorf("%d deliveries were acknowledged, want 200", last)
+	}
 }
 
 func TestWriterRidesOutAnAbsenceOfRabbitMQ(t *testing.T) {
