@@ -19,7 +19,7 @@ demo: ## hold a whole sale on this machine, with a crowd and a page to watch
 
 .PHONY: test
 test: ## run all tests on services of their own, which end with them
-	$(SERVICES) -- $(MAKE) test-go test-web
+	$(SERVICES) -- $(MAKE) --keep-going test-go test-web
 
 .PHONY: test-go
 test-go: ## run the Go tests on the services that SLUICE_TEST_* name
@@ -31,12 +31,12 @@ test-web: $(MODULES) ## run the tests of the pages
 
 .PHONY: lint
 lint: $(MODULES) ## check form and style of everything
-	@unformatted="$$(gofmt -l $$(git ls-files --cached --others --exclude-standard '*.go'))"; \
+	@unformatted="$$(gofmt -l $$(find . -name '*.go' -not -path './web/node_modules/*'))"; \
 	test -z "$$unformatted" || { echo "gofmt would change:"; echo "$$unformatted"; exit 1; }
 	go vet ./...
 	go tool staticcheck ./...
 	$(SERVICES) --install luacheck
-	luacheck --quiet lua/*.lua
+	luacheck --quiet lua/*.lua deploy/wrk/*.lua
 	cd web && npm run lint && npm run check-dist && npm run size
 
 .PHONY: web
