@@ -31,8 +31,8 @@ if not m then
 else
   local started = state(m, ms)
   if started ~= 'scheduled' then
-    for _, field in ipairs({ { 'opens_at', 'opens', opens }, { 'lobby', 'lobby', lobby }, { 'limit', 'limit', limit },
-      { 'line.order', 'order', order } }) do
+    lobby = m.lobby -- it has begun, and opening early may have moved it
+    for _, field in ipairs({ { 'opens_at', 'opens', opens }, { 'limit', 'limit', limit }, { 'line.order', 'order', order } }) do
       if m[field[2]] ~= field[3] then
         return { -1, field[1] }
       end

@@ -181,15 +181,16 @@ func (q *Queue) limitKeys(names []string, k keys, user, address string) []string
 // limitError reads an entry that was refused by a limit.
 func (q *Queue) limitError(r *reply, row []any) error {
 	row = r.list(row, 3)
-	limit, who := q.opts.UserLimit, "you"
+	limit, by, who := q.opts.UserLimit, "user", "you"
 	if r.int(row[1]) == 2 {
-		limit, who = q.opts.AddressLimit, "your address"
+		limit, by, who = q.opts.AddressLimit, "address", "your address"
 	}
 	wait := time.Duration(r.int(row[2])) * time.Microsecond
 	return &Error{
 		Code:       Limited,
 		Message:    fmt.Sprintf("it is crowded: %s may ask %s; you keep your place, try again in a moment", who, limit),
 		RetryAfter: wait,
+		By:         by,
 		Limit:      limit.N,
 		Reset:      time.Now().Add(wait),
 	}

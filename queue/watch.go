@@ -29,6 +29,7 @@ type Watcher struct {
 	sale     string
 	observer Observer
 	kick     chan struct{}
+	first    chan struct{} // closed by the first tick
 	newest   atomic.Pointer[Snapshot]
 	log      *slog.Logger
 
@@ -48,13 +49,16 @@ type sample struct{ at, granted int64 }
 
 // NewWatcher makes the watcher of a sale; observer may be nil.
 func NewWatcher(q *Queue, sale string, observer Observer) *Watcher {
-	w := &Watcher{q: q, sale: sale, observer: observer, kick: make(chan struct{}, 1), log: q.opts.Logger.With("sale", sale)}
+	w := &Watcher{q: q, sale: sale, observer: observer, kick: make(chan struct{}, 1), first: make(chan struct{}), log: q.opts.Logger.With("sale", sale)}
 	w.known.news, w.known.left = -1, -1
 	return w
 }
 
 // Snapshot is the newest one, nil before the first tick. It may be called at any time.
 func (w *Watcher) Snapshot() *Snapshot { return w.newest.Load() }
+
+// First is closed when the first snapshot is there.
+func (w *Watcher) First() <-chan struct{} { return w.first }
 
 // Kick makes the next tick come at once. A tick that is under way does not count: the next one begins after the kick.
 func (w *Watcher) Kick() {
@@ -192,7 +196,9 @@ func (w *Watcher) tick(ctx context.Context) (more bool, err error) {
 	s.Sale, s.gone = w.settings, gone
 	s.Rate = w.rate(s.At, s.Granted)
 	w.known.news, w.known.left, w.gone = last, s.Left, gone
-	w.newest.Store(s)
+	if w.newest.Swap(s) == nil {
+		close(w.first)
+	}
 	if w.observer != nil {
 		w.observer.Tick(s, events, missed)
 	}

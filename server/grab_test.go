@@ -280,7 +280,7 @@ func TestGrabsAreCountedByTheirResult(t *testing.T) {
 		case "bob":
 			return queue.Grabbed{Result: queue.SoldOut, Stock: queue.Gone}, nil
 		}
-		return queue.Grabbed{}, &queue.Error{Code: queue.Limited, Message: "slow down", Limit: 20}
+		return queue.Grabbed{}, &queue.Error{Code: queue.Limited, Message: "slow down", By: "user", Limit: 20}
 	}
 	for _, user := range []string{"ann", "bob", "bob", "cat"} {
 		b.send(http.MethodPost, "/api/v1/seckill/solo", "", b.as(user)...)
@@ -294,7 +294,7 @@ sluice_grabs_total{result="sold_out",sale="solo"} 2
 sluice_grabs_total{result="success",sale="solo"} 1
 # HELP sluice_limited_total Requests refused because of a limit: of this node, or of a user or address over all nodes.
 # TYPE sluice_limited_total counter
-sluice_limited_total{by="shopper"} 1
+sluice_limited_total{by="user"} 1
 `), "sluice_grabs_total", "sluice_limited_total")
 	if err != nil {
 		t.Error(err)

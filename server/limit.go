@@ -1,6 +1,7 @@
 package server
 
 import (
+	"errors"
 	"fmt"
 	"sync"
 	"time"
@@ -80,7 +81,8 @@ func (s *Server) limit(next echo.HandlerFunc) echo.HandlerFunc {
 
 // countLimited counts a refusal by the limits that all nodes share.
 func (s *Server) countLimited(err error) {
-	if queue.CodeOf(err) == queue.Limited {
-		s.counted.limited.WithLabelValues("shopper").Inc()
+	var e *queue.Error
+	if errors.As(err, &e) && e.Code == queue.Limited {
+		s.counted.limited.WithLabelValues(e.By).Inc()
 	}
 }

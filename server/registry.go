@@ -14,6 +14,7 @@ const reloadEvery = time.Second
 // registry keeps a room for every sale. It satisfies Snapshots.
 type registry struct {
 	server *Server
+	wanted chan string // sales that somebody asks for before the next reload
 
 	mu    sync.RWMutex
 	rooms map[string]*openRoom
@@ -27,7 +28,7 @@ type openRoom struct {
 }
 
 func newRegistry(s *Server) *registry {
-	return &registry{server: s, rooms: map[string]*openRoom{}}
+	return &registry{server: s, wanted: make(chan string), rooms: map[string]*openRoom{}}
 }
 
 // Snapshot is the newest of a sale, nil when it is unknown or not read yet.
@@ -68,19 +69,24 @@ func (g *registry) Kick(sale string) {
 	}
 }
 
-// AwaitSale waits until this node has read the sale and shoppers can join it. It returns ctx's error when that ends
-// first.
-func (s *Server) AwaitSale(ctx context.Context, sale string) error {
-	ticker := time.NewTicker(10 * time.Millisecond)
-	defer ticker.Stop()
+// await opens the room of a sale that exists, without waiting for the next reload, and waits until it was read once. It
+// returns nil when ctx ends first.
+func (g *registry) await(ctx context.Context, sale string) *queue.Snapshot {
 	for {
-		if snap := s.opts.Snapshots.Snapshot(sale); snap != nil && snap.State != queue.Recovering {
-			return nil
+		r := g.room(sale)
+		if r == nil {
+			select {
+			case g.wanted <- sale:
+				continue
+			case <-ctx.Done():
+				return nil
+			}
 		}
 		select {
+		case <-r.watch.First():
+			return r.watch.Snapshot()
 		case <-ctx.Done():
-			return ctx.Err()
-		case <-ticker.C:
+			return nil
 		}
 	}
 }
@@ -90,20 +96,28 @@ func (s *Server) AwaitSale(ctx context.Context, sale string) error {
 func (g *registry) run(ctx context.Context) {
 	ticker := time.NewTicker(reloadEvery)
 	defer ticker.Stop()
+	g.reload(ctx)
 	for {
-		if ids, err := g.server.opts.Queue.Sales(ctx); err == nil {
-			g.reload(ctx, ids)
-		}
 		select {
 		case <-ctx.Done():
 			g.closeAll()
 			return
+		case sale := <-g.wanted:
+			g.mu.Lock()
+			g.openLocked(ctx, sale)
+			g.mu.Unlock()
 		case <-ticker.C:
+			g.reload(ctx)
 		}
 	}
 }
 
-func (g *registry) reload(ctx context.Context, ids []string) {
+// reload opens the rooms of new sales and closes those of sales that are gone. While Redis is away the rooms stay.
+func (g *registry) reload(ctx context.Context) {
+	ids, err := g.server.opts.Queue.Sales(ctx)
+	if err != nil {
+		return
+	}
 	g.mu.Lock()
 	defer g.mu.Unlock()
 	known := make(map[string]bool, len(ids))

@@ -119,16 +119,17 @@ func (r *room) numberOf(user string) int64 {
 	return 0
 }
 
-// bought notes an order that a grab on this node made, and tells the user's other sessions.
-func (r *room) bought(order queue.Order, asked *hub.Session) {
+// bought notes the order that a grab on this node was answered with, tells the user's other sessions of one that they did
+// not know, and returns it as the room knows it: its confirmation may have come before the answer of the grab.
+func (r *room) bought(order queue.Order, asked *hub.Session) queue.Order {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	here := r.seats[order.User]
-	if here == nil {
-		return
+	if here == nil || !order.Status.Live() {
+		return order
 	}
-	if here.Order != nil && here.Order.ID == order.ID && here.Order.Status != queue.Reserved {
-		order = *here.Order // its confirmation overtook the answer
+	if here.Order != nil && here.Order.ID == order.ID {
+		return *here.Order
 	}
 	here.Status, here.Order = queue.Buyer, &order
 	here.told.status = queue.Buyer
@@ -138,6 +139,7 @@ func (r *room) bought(order queue.Order, asked *hub.Session) {
 			s.Send(frame)
 		}
 	}
+	return order
 }
 
 // Tick tells the room what a tick saw.

@@ -158,14 +158,24 @@ func matches(header, etag string) bool {
 	return false
 }
 
-// snapshot is the newest of a sale: a *queue.Error NoSuchSale when there is no such sale, Unavailable when this node has
-// not read it yet, or Redis has lost it.
+// firstLook is how long somebody who asks for a sale waits for this node to read it the first time.
+const firstLook = 2 * time.Second
+
+// snapshot is the newest of a sale: a *queue.Error NoSuchSale when there is no such sale, Unavailable when this node
+// could not read it yet.
 func (s *Server) snapshot(ctx context.Context, sale string) (*queue.Snapshot, error) {
 	if snap := s.opts.Snapshots.Snapshot(sale); snap != nil {
 		return snap, nil
 	}
 	if _, err := s.settings(ctx, sale); err != nil {
 		return nil, err
+	}
+	ctx, cancel := context.WithTimeout(ctx, firstLook)
+	defer cancel()
+	if s.opts.Snapshots == Snapshots(s.registry) {
+		if snap := s.registry.await(ctx, sale); snap != nil {
+			return snap, nil
+		}
 	}
 	return nil, &queue.Error{Code: queue.Unavailable, Message: "the sale is being read; try again in a moment"}
 }

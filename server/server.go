@@ -193,6 +193,9 @@ func newServer(opts Options, line line) (*Server, error) {
 	if s.opts.Snapshots == nil {
 		s.opts.Snapshots = s.registry
 	}
+	if opts.Registerer != nil {
+		opts.Registerer.MustRegister(newCollector(s.opts.Snapshots))
+	}
 	s.echo.IPExtractor = address
 	s.echo.HTTPErrorHandler = s.fail
 	s.routes()

@@ -176,6 +176,7 @@ func (v *visit) hello(session *hub.Session, msg []byte) {
 	switch queue.CodeOf(err) {
 	case "", queue.Conflict: // nobody is admitted: the state frame says why
 	default:
+		v.server.countLimited(err)
 		v.fail(session, "", err)
 		return
 	}
@@ -264,13 +265,7 @@ func (v *visit) grab(session *hub.Session, frame clientFrame) {
 	}
 	switch g.Result {
 	case queue.Success, queue.Already:
-		order := *g.Order
-		if g.Replay || g.Result == queue.Already {
-			order = v.server.presentOrder(ctx, order)
-		}
-		if order.Status.Live() {
-			v.room.bought(order, session)
-		}
+		order := v.room.bought(*g.Order, session)
 		session.Send(hub.NewFrame(encode(orderFrame{
 			Type: g.Result.String(), At: max(at, order.CreatedAt), ID: frame.ID, Order: viewOfOrder(order),
 		})))
@@ -325,19 +320,16 @@ func (v *visit) fail(session *hub.Session, id string, err error) {
 	session.Send(hub.NewFrame(encode(frame)))
 }
 
-// roomOf returns the room of a sale with its newest snapshot. A sale that this node has not read yet is Unavailable for
-// the moment that it takes.
+// roomOf returns the room of a sale with its newest snapshot.
 func (s *Server) roomOf(ctx context.Context, sale string) (*room, *queue.Snapshot, error) {
+	snap, err := s.snapshot(ctx, sale)
+	if err != nil {
+		return nil, nil, err
+	}
 	if r := s.registry.room(sale); r != nil {
-		if snap := r.watch.Snapshot(); snap != nil {
-			return r, snap, nil
-		}
+		return r, snap, nil
 	}
-	_, err := s.snapshot(ctx, sale)
-	if err == nil {
-		err = &queue.Error{Code: queue.Unavailable, Message: "the sale is being read; try again in a moment"}
-	}
-	return nil, nil, err
+	return nil, nil, noSuchSale(sale) // archived this very moment
 }
 
 // presentOrder is the order as the database has it, or as given while it has no row, or cannot be asked.

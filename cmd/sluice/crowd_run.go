@@ -14,6 +14,8 @@ import (
 	"time"
 
 	"github.com/gorilla/websocket"
+
+	"sluice/server"
 )
 
 const (
@@ -42,6 +44,7 @@ type crowdOptions struct {
 	Item      string        // "" = any that is left
 	Qty       int64
 	Timeout   time.Duration // of the whole crowd; 0 = none
+	Company   bool          // others may buy at the same time, so more may be sold than the crowd was told of
 
 	HTTP        bool // no sockets: one grab a shopper over HTTP
 	Concurrency int  // of HTTP
@@ -219,7 +222,7 @@ func (c *crowd) compare(ctx context.Context, report *crowdReport, before auditRe
 func (c *crowd) identity(ctx context.Context, n int) (user, token string, err error) {
 	if !c.opts.Guests {
 		user = memberOf(c.opts.Prefix, n)
-		token, err = mintJWT(c.opts.Secret, user, time.Now().Add(24*time.Hour))
+		token, err = server.MintJWT(c.opts.Secret, user, time.Now().Add(24*time.Hour))
 		return user, token, err
 	}
 	for attempt := 0; ; attempt++ {

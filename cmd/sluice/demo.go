@@ -135,18 +135,14 @@ func (c *demoCmd) sale() queue.Sale {
 	}
 }
 
-// hold applies a sale on this node, the database first, and waits until it can be joined.
+// hold applies a sale on this node, the database first.
 func (n *node) hold(ctx context.Context, sale queue.Sale) error {
 	if err := n.backends.store.SaveSale(ctx, sale); err != nil {
 		return err
 	}
-	err := n.backends.queue.Restore(ctx, sale, func(yield func([]queue.Order) error) error {
+	return n.backends.queue.Restore(ctx, sale, func(yield func([]queue.Order) error) error {
 		return n.backends.store.EachOrder(ctx, sale.ID, 1000, yield)
 	})
-	if err != nil {
-		return err
-	}
-	return n.server.AwaitSale(ctx, sale.ID)
 }
 
 // crowd sends the shoppers, prints what they were told, and returns what of it is not the truth.
@@ -161,7 +157,7 @@ func (c *demoCmd) crowd(ctx context.Context, n *node, std *stdio) ([]string, err
 	}
 	crowd := newCrowd(crowdOptions{
 		URL: n.URL, Sale: demoSale, Users: c.Users, Prefix: "shopper", Secret: n.Secret,
-		Ramp: c.OpensIn * 4 / 5, GrabDelay: time.Second, Qty: 1, Timeout: 10 * time.Minute, Audit: audit,
+		Ramp: c.OpensIn * 4 / 5, GrabDelay: time.Second, Qty: 1, Timeout: 10 * time.Minute, Company: true, Audit: audit,
 	})
 	shown := showProgress(std.out, crowd.Progress)
 	report, err := crowd.Run(ctx)

@@ -110,7 +110,7 @@ func (n *node) serve(ctx context.Context, f serverSettings, notifier *worker.Not
 		Queue: n.backends.queue, Orders: n.backends.store, Sales: n.backends.store, Hub: n.hub, Node: n.name,
 		Auditor: auditor{worker.NewAuditor(n.backends.queue, n.backends.store, n.backends.broker())},
 		Secrets: f.secrets, AdminToken: f.admin, Auth: f.auth, Origins: f.Origins, TrustedProxies: f.TrustedProxies,
-		NodeLimit: f.LimitNode, ConnsSeat: f.ConnsSeat,
+		AuditLog: auditLog{n.backends.store}, NodeLimit: f.LimitNode, ConnsSeat: f.ConnsSeat,
 		Web: web.Handler(web.Options{FrameAncestors: f.FrameAncestors}), Ready: n.backends.ready,
 		Logger: n.log, Registerer: n.registry, Gatherer: n.registry,
 	}
@@ -234,6 +234,15 @@ type auditor struct{ *worker.Auditor }
 
 func (a auditor) Audit(ctx context.Context, sale string) (any, error) {
 	return a.Auditor.Audit(ctx, sale)
+}
+
+// auditLog keeps the changes of package server in the store, which does not know its type.
+type auditLog struct{ store *worker.Store }
+
+func (l auditLog) Log(ctx context.Context, c server.Change) error {
+	return l.store.LogChange(ctx, worker.Change{
+		At: c.At, Who: c.Who + " from " + c.Address, Action: c.Action, Sale: c.Sale, Before: c.Before, After: c.After,
+	})
 }
 
 // keptSecret reads a secret of an embedded installation, or makes one and keeps it.

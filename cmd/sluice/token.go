@@ -10,6 +10,8 @@ import (
 	"time"
 	"unicode"
 	"unicode/utf8"
+
+	"sluice/server"
 )
 
 // maxUserBytes is the longest user id that the contract allows.
@@ -110,9 +112,9 @@ func (c *tokenCmd) Run(_ context.Context, std *stdio) error {
 // mint makes one token of the kind asked for.
 func (c *tokenCmd) mint(secret []byte, user string, expires time.Time) (string, error) {
 	if c.Kind == "hmac" {
-		return mintHMAC(secret, user, expires), nil
+		return server.MintHMAC(secret, user, expires), nil
 	}
-	return mintJWT(secret, user, expires)
+	return server.MintJWT(secret, user, expires)
 }
 
 // memberOf names the nth of a group of test users.
