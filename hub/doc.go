@@ -12,8 +12,9 @@
 //
 // Frames given to Send are kept in order and never dropped; when too many wait, or a write takes too long, the session
 // is closed with 1013 and its shopper learns everything after the next hello. The frame given to Position replaces the
-// one before it. What is queued is written in the order: pong, ping, Send frames, position frame, close frame. A Send
-// discards the waiting position frame, so no position frame is written after a later Send. What a peer
+// one before it. Pongs and pings are written first, the rest in the order in which it was queued, the
+// close frame last. A position frame that replaces another takes its own, later place, so none is written after a later
+// Send, and the newest one is always written. What a peer
 // has seen is therefore always a prefix of what was sent to it, with old positions left out.
 //
 // # Locks

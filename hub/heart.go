@@ -2,6 +2,9 @@ package hub
 
 import "time"
 
+// standstill is a gap between two turns that only a stopped process explains: a frozen machine, a paused container.
+const standstill = 5 * time.Second
+
 // beat turns the wheels until the hub is closed.
 func (h *Hub) beat() {
 	defer close(h.stopped)
@@ -22,6 +25,10 @@ func (h *Hub) turn() {
 	h.turning.Lock()
 	defer h.turning.Unlock()
 	now := h.clock()
+	if now-h.turned > standstill {
+		h.resumed = now
+	}
+	h.turned = now
 	for _, d := range h.shards {
 		for _, s := range d.wheel.take(now) {
 			if next, ok := s.tend(now); ok {
@@ -47,7 +54,8 @@ func (s *Session) tend(now time.Duration) (next time.Duration, ok bool) {
 		}
 		next = hello
 	}
-	silent := time.Duration(s.heard.Load()) + o.SilentAfter
+	// What peers said while this process stood still is not read yet: it must not take that for everybody's silence.
+	silent := max(time.Duration(s.heard.Load()), s.hub.resumed) + o.SilentAfter
 	if now >= silent {
 		s.abort(codeVanished)
 		return 0, false

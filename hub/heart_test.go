@@ -111,3 +111,21 @@ func TestFirstPingsAreSpreadOverTheInterval(t *testing.T) {
 		t.Errorf("first pings fall into the halves of the interval as %v", halves)
 	}
 }
+
+func TestANodeThatStoodStillDoesNotDropThoseWhoAreThere(t *testing.T) {
+	t.Parallel()
+	s := newSite(t, Options{})
+	v := s.dial()
+	v.greet()
+	s.clock.Advance(5 * time.Minute) // a frozen machine: what peers sent lies unread
+	s.hub.turn()
+	v.session.Send(NewFrame([]byte("still here")))
+	if got := v.hear(); got != "still here" {
+		t.Fatalf("received %q", got)
+	}
+	eventually(t, "that who is silent after that is dropped as ever", func() bool {
+		s.clock.Advance(time.Second)
+		s.hub.turn()
+		return s.hub.Len() == 0
+	})
+}

@@ -5,6 +5,7 @@ import (
 	"hash/maphash"
 	"iter"
 	"math/rand/v2"
+	"net"
 	"runtime"
 	"sync"
 	"sync/atomic"
@@ -23,6 +24,11 @@ const (
 // NewWriteBufferPool makes the pool for the upgrader, so that a session has a write buffer only while it writes.
 func NewWriteBufferPool() websocket.BufferPool { return &sync.Pool{} }
 
+// sendBuffer is the send buffer of a socket in bytes (Linux doubles it). What the kernel holds is out of reach: with the
+// megabytes that it grows to by itself, a slow reader would read its way through old positions, and a stalled one would
+// cost them.
+const sendBuffer = 16 << 10
+
 // Hub holds the sessions of a node.
 type Hub struct {
 	opts    Options
@@ -35,6 +41,8 @@ type Hub struct {
 	pause   func(ctx context.Context, over <-chan struct{}, d time.Duration) error // how Drain waits
 
 	turning sync.Mutex    // held while the wheels turn
+	turned  time.Duration // when they turned last
+	resumed time.Duration // when they last turned after a standstill
 	quit    chan struct{} // closed to stop the heart
 	stopped chan struct{} // closed when it has
 
@@ -83,6 +91,9 @@ func (h *Hub) Accept(conn *websocket.Conn, handler Handler) *Session {
 		s.call(handler.Closed)
 		return s
 	}
+	if tcp := socketOf(conn.NetConn()); tcp != nil {
+		_ = tcp.SetWriteBuffer(sendBuffer) // without it everything works, only less tightly
+	}
 	h.metrics.opened()
 	d := h.ofID(s.id)
 	d.add(s)
@@ -95,6 +106,15 @@ func (h *Hub) Accept(conn *websocket.Conn, handler Handler) *Session {
 	}
 	go s.run()
 	return s
+}
+
+// socketOf is the TCP connection beneath, also under TLS, or nil.
+func socketOf(c net.Conn) *net.TCPConn {
+	if outer, ok := c.(interface{ NetConn() net.Conn }); ok {
+		c = outer.NetConn()
+	}
+	tcp, _ := c.(*net.TCPConn)
+	return tcp
 }
 
 // enter counts a session in, unless the hub is closed.

@@ -44,6 +44,7 @@ type Session struct {
 	group, key string
 	queue      []*Frame // must-deliver frames that wait; nil when none do
 	position   *Frame   // latest position frame that waits
+	ahead      int      // how many of queue go before position
 	pong       []byte   // what the last unanswered ping said; nil when none is
 	bye        *farewell
 	idle       chan struct{} // closed when the drainer returns; made by who waits for it

@@ -3,6 +3,7 @@ package hub
 import (
 	"errors"
 	"net"
+	"strings"
 	"time"
 	"unicode/utf8"
 
@@ -20,8 +21,7 @@ const (
 )
 
 // Send queues a frame that must be delivered. It does nothing once the session is closing. When Options.Pending frames
-// wait already, or a write takes longer than Options.WriteTimeout, the session is closed with 1013. A position frame
-// that still waits is discarded, because it is older.
+// wait already, or a write takes longer than Options.WriteTimeout, the session is closed with 1013.
 func (s *Session) Send(f *Frame) { s.send(f) }
 
 // send reports whether the frame was queued.
@@ -36,7 +36,6 @@ func (s *Session) send(f *Frame) bool {
 		return false
 	}
 	s.queue = append(s.queue, f)
-	s.position = nil
 	s.wake()
 	return true
 }
@@ -48,7 +47,7 @@ func (s *Session) Position(f *Frame) {
 	if s.bye != nil || s.done {
 		return
 	}
-	s.position = f
+	s.position, s.ahead = f, len(s.queue)
 	s.wake()
 }
 
@@ -155,15 +154,16 @@ func (s *Session) next() (out output, ok bool) {
 	case s.pinging:
 		out.ping, s.pinging = true, false
 		ok = true
+	case s.position != nil && s.ahead == 0:
+		out.frame, s.position = s.position, nil
+		ok = true
 	case len(s.queue) > 0:
 		out.frame = s.queue[0]
 		s.queue[0] = nil
+		s.ahead--
 		if s.queue = s.queue[1:]; len(s.queue) == 0 {
 			s.queue = nil // an idle session keeps no array
 		}
-		ok = true
-	case s.position != nil:
-		out.frame, s.position = s.position, nil
 		ok = true
 	case s.bye != nil:
 		out.bye = s.bye
@@ -219,8 +219,10 @@ func sendable(code int) bool {
 	return code >= 1000 && code <= 1014 || code >= 3000 && code <= 4999
 }
 
-// cut shortens a reason to what a close frame can carry, at the start of a character.
+// cut shortens a reason to what a close frame can carry, at the start of a character. What is no UTF-8 is left out: the
+// peer would take the whole close frame for a fault.
 func cut(reason string) string {
+	reason = strings.ToValidUTF8(reason, "")
 	if len(reason) <= maxReason {
 		return reason
 	}

@@ -139,7 +139,7 @@ func TestAReaderThatNeverReadsDelaysNobodyAndIsClosed(t *testing.T) {
 			t.Fatal(err)
 		}
 	}
-	big := strings.Repeat("x", 1<<20)
+	big := strings.Repeat("x", 16<<10)
 	for {
 		s.hub.Broadcast("sale", NewFrame([]byte(big)))
 		if got := well.hear(); got != big {
@@ -244,30 +244,6 @@ func TestASlowReaderGetsTheNewestPositionOnlyAndNoneOlderThanAFrame(t *testing.T
 	rest, _ := v.ends(1000)
 	if diff := cmp.Diff([]string{"turn", "newest"}, append(got, rest...)); diff != "" {
 		t.Errorf("-want +got:\n%s", diff)
-	}
-}
-
-func TestAFrameDiscardsThePositionThatWaits(t *testing.T) {
-	t.Parallel()
-	s := newSite(t, Options{WriteTimeout: patient})
-	v := s.dial()
-	stalled := stall(t, v)
-	v.session.Position(NewFrame([]byte("ahead 1")))
-	v.session.Send(NewFrame([]byte("turn")))
-	for range stalled {
-		v.hear()
-	}
-	if got := v.hear(); got != "turn" {
-		t.Fatalf("received %q", got)
-	}
-	eventually(t, "everything to be written", func() bool {
-		v.session.mu.Lock()
-		defer v.session.mu.Unlock()
-		return !v.session.writing
-	})
-	v.session.Close(1000, "")
-	if msgs, _ := v.ends(1000); len(msgs) > 0 {
-		t.Errorf("received %q after the turn", msgs)
 	}
 }
 
@@ -447,4 +423,64 @@ func TestASessionEndsOnceWhoeverEndsIt(t *testing.T) {
 		}
 	}
 	eventually(t, "the hub to be empty", func() bool { return s.hub.Len() == 0 })
+}
+
+func TestTheNewestPositionIsWrittenAlsoWhenAFrameFollows(t *testing.T) {
+	t.Parallel()
+	s := newSite(t, Options{WriteTimeout: patient})
+	v := s.dial()
+	for i := range stall(t, v) {
+		if i == 0 {
+			v.session.Position(NewFrame([]byte("older")))
+			v.session.Position(NewFrame([]byte("newest")))
+			v.session.Send(NewFrame([]byte("paused")))
+		}
+		v.hear()
+	}
+	if got := []string{v.hear(), v.hear()}; !cmp.Equal(got, []string{"newest", "paused"}) {
+		t.Errorf("received %q", got)
+	}
+}
+
+// What the kernel holds for a peer that does not read is memory that nobody counts, and positions that nobody can replace.
+func TestTheKernelHoldsLittleForAReaderThatNeverReads(t *testing.T) {
+	t.Parallel()
+	s := newSite(t, Options{WriteTimeout: time.Hour})
+	v := s.dial()
+	position := NewFrame([]byte(strings.Repeat("x", 4<<10)))
+	written := 0
+	for stuck := false; !stuck; written += len(position.Bytes()) {
+		v.session.Position(position)
+		stuck = true
+		for range 50 {
+			v.session.mu.Lock()
+			waits := v.session.position != nil
+			v.session.mu.Unlock()
+			if !waits {
+				stuck = false
+				break
+			}
+			time.Sleep(time.Millisecond)
+		}
+	}
+	if written > 1<<20 {
+		t.Errorf("%d KiB of positions were written to a peer that read none", written>>10)
+	}
+	v.session.abort(codeVanished)
+}
+
+func TestAReasonIsAlwaysOneThatAPeerCanRead(t *testing.T) {
+	t.Parallel()
+	for given, want := range map[string]string{
+		"bad \xff\xfe bytes":                 "bad  bytes",
+		strings.Repeat("\x80", 200):          "",
+		strings.Repeat("a", 122) + "\u00e9b": strings.Repeat("a", 122),
+	} {
+		s := newSite(t, Options{})
+		v := s.dial()
+		v.session.Close(codeBadMessage, given)
+		if _, reason := v.ends(codeBadMessage); reason != want {
+			t.Errorf("the reason %q arrives as %q, want %q", given, reason, want)
+		}
+	}
 }
