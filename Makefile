@@ -17,6 +17,15 @@ build: ## build bin/sluice
 demo: ## hold a whole sale on this machine, with a crowd and a page to watch
 	go run ./cmd/sluice demo
 
+.PHONY: up
+up: ## start a whole installation in containers
+	deploy/secrets.sh
+	docker compose up --detach --build --wait
+
+.PHONY: down
+down: ## stop it; the data stays
+	docker compose down
+
 .PHONY: test
 test: ## run all tests on services of their own, which end with them
 	$(SERVICES) -- $(MAKE) --keep-going test-go test-web
