@@ -38,14 +38,20 @@ test-go: ## run the Go tests on the services that SLUICE_TEST_* name
 test-web: $(MODULES) ## run the tests of the pages
 	cd web && npm test
 
-.PHONY: lint
-lint: $(MODULES) ## check form and style of everything
+.PHONY: lint lint-go lint-lua lint-web
+lint: lint-go lint-lua lint-web ## check form and style of everything
+
+lint-go:
 	@unformatted="$$(gofmt -l $$(find . -name '*.go' -not -path './web/node_modules/*'))"; \
 	test -z "$$unformatted" || { echo "gofmt would change:"; echo "$$unformatted"; exit 1; }
 	go vet ./...
 	go tool staticcheck ./...
+
+lint-lua:
 	$(SERVICES) --install luacheck
-	luacheck --quiet lua/*.lua deploy/wrk/*.lua
+	luacheck --quiet --no-color lua/*.lua deploy/wrk/*.lua
+
+lint-web: $(MODULES)
 	cd web && npm run lint && npm run check-dist && npm run size
 
 .PHONY: web
