@@ -14,6 +14,21 @@ const (
 	callTimeout = 500 * time.Millisecond
 )
 
+// blockingPool is how many reads may wait at once: one for each sale that this node relays.
+const blockingPool = 1000
+
+// ConnectBlocking makes the client for reads that wait: its connections are its own, made when they are needed.
+func ConnectBlocking(url string) (redis.UniversalClient, error) {
+	client, err := Connect(url, 0)
+	if err != nil {
+		return nil, err
+	}
+	opts := client.(*redis.Client).Options()
+	_ = client.Close() // only its options were wanted
+	opts.PoolSize = blockingPool
+	return redis.NewClient(opts), nil
+}
+
 // Connect makes a client for a Redis URL (redis://, rediss://, or unix://). It does not dial. The client never repeats
 // a command by itself: a script whose answer was lost may have run, so repeats are made here, with the same ids.
 func Connect(url string, pool int) (redis.UniversalClient, error) {

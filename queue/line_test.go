@@ -195,6 +195,38 @@ func TestNoRollingSecondSeesMoreTurnsThanTheRateAndFewAreLost(t *testing.T) {
 	}
 }
 
+func TestTurnsComeEvenlyAgainAfterAStall(t *testing.T) {
+	t.Parallel()
+	l, sale, clock := driven(t, func(s *queue.Sale) { s.Line.Rate = 20 })
+	for i := range 200 {
+		l.join(sale.ID, fmt.Sprint("u", i))
+	}
+	tick := queue.NewTicker(l.Queue, sale.ID)
+	step := func(d time.Duration) int64 {
+		t.Helper()
+		clock.pass(d)
+		before, err := tick(t.Context())
+		if err != nil {
+			t.Fatal(err)
+		}
+		return before.Granted
+	}
+	last := step(900 * time.Millisecond) // the node stood still, and gives what came due at once
+	for range 10 {
+		last = step(100 * time.Millisecond)
+	}
+	for range 20 {
+		now := step(100 * time.Millisecond)
+		if now-last > 4 {
+			t.Fatalf("%d turns came at once where 2 were due", now-last)
+		}
+		last = now
+	}
+	if last < 40 {
+		t.Fatalf("%d turns in 4 s at 20 a second", last)
+	}
+}
+
 func TestOutstandingTurnsStayWithinActiveAndRatioTimesStock(t *testing.T) {
 	t.Parallel()
 	l, sale, clock := driven(t, func(s *queue.Sale) { s.Items[0].Stock = 4; s.Line.Ratio = 1.5; s.Line.Active = 5 })

@@ -259,10 +259,7 @@ func embeddedForModel(t *rapid.T) modelLine {
 	if err := m.Start(); err != nil {
 		t.Fatal(err)
 	}
-	rdb, err := queue.Connect("redis://"+m.Addr(), 4)
-	if err != nil {
-		t.Fatal(err)
-	}
+	rdb := connect(t, "redis://"+m.Addr())
 	t.Cleanup(func() { rdb.Close(); m.Close() })
 	return modelLine{Queue: queue.New(rdb, queue.Options{Embedded: true}), setTime: m.SetTime, drop: func(string) {}}
 }

@@ -40,7 +40,7 @@ func (o *Outbox) Read(ctx context.Context, max int, block time.Duration) ([]Entr
 		block = -1 // the library's word for not waiting
 	}
 	for attempt := 0; ; attempt++ {
-		streams, err := o.q.rdb.XReadGroup(ctx, &redis.XReadGroupArgs{
+		streams, err := o.q.opts.Blocking.XReadGroup(ctx, &redis.XReadGroupArgs{
 			Group: relayGroup, Consumer: o.consumer, Streams: []string{keysOf(o.sale).outbox, ">"},
 			Count: int64(max), Block: block,
 		}).Result()
@@ -57,7 +57,7 @@ func (o *Outbox) Read(ctx context.Context, max int, block time.Duration) ([]Entr
 		case len(streams) == 0:
 			return nil, nil
 		}
-		return o.entries(streams[0].Messages)
+		return o.entries(streams[0].Messages), nil
 	}
 }
 
@@ -73,7 +73,7 @@ func (o *Outbox) Claim(ctx context.Context, minIdle time.Duration, max int) ([]E
 	if err != nil {
 		return nil, fmt.Errorf("claim from the outbox of sale %s: %w", o.sale, err)
 	}
-	return o.entries(messages)
+	return o.entries(messages), nil
 }
 
 // Done removes entries that the broker has confirmed. Errors: Unavailable; repeating it does no harm.
@@ -102,21 +102,25 @@ func (o *Outbox) create(ctx context.Context) error {
 	return nil
 }
 
-func (o *Outbox) entries(messages []redis.XMessage) ([]Entry, error) {
-	r := &reply{script: "outbox of sale " + o.sale}
+// entries reads what the grab script wrote. An entry that somebody else put there cannot be read; it stays, is logged
+// whenever it comes by, and holds up nobody's order.
+func (o *Outbox) entries(messages []redis.XMessage) []Entry {
 	entries := make([]Entry, 0, len(messages))
 	for _, m := range messages {
 		if m.Values == nil {
 			continue // claimed, but deleted meanwhile
 		}
+		r := &reply{script: "outbox of sale " + o.sale}
 		user := r.text(m.Values["user"])
 		order := r.mark(o.sale, user, r.text(m.Values["mark"]))
 		if r.err != nil {
-			return nil, r.err
+			o.q.opts.Logger.Error("an entry of the outbox is no order; remove it with XDEL when it is understood",
+				"sale", o.sale, "entry", m.ID, "error", r.err)
+			continue
 		}
 		entries = append(entries, Entry{ID: m.ID, Order: *order})
 	}
-	return entries, nil
+	return entries
 }
 
 // OutboxLen is how many orders wait in the outbox of a sale. Errors: Unavailable.
@@ -137,11 +141,7 @@ func (q *Queue) OutboxIDs(ctx context.Context, sale string) (map[string]bool, er
 		if err != nil {
 			return nil, fmt.Errorf("read the outbox of sale %s: %w", sale, err)
 		}
-		entries, err := (&Outbox{sale: sale}).entries(messages)
-		if err != nil {
-			return nil, err
-		}
-		for _, e := range entries {
+		for _, e := range q.Outbox(sale, "").entries(messages) {
 			ids[e.Order.ID] = true
 		}
 		if len(messages) < page {

@@ -20,6 +20,7 @@ type Options struct {
 	Registerer   prometheus.Registerer // nil = no metrics
 	UserLimit    Rate                  // joins and grabs of one user in one sale
 	AddressLimit Rate                  // joins and grabs from one address in one sale
+	Blocking     redis.UniversalClient // for reads that wait, so that they never hold the connections of the others; nil = the same client
 	Embedded     bool                  // the Redis is the embedded one, which has no run id
 }
 
@@ -45,6 +46,9 @@ type lane struct {
 func New(rdb redis.UniversalClient, opts Options) *Queue {
 	if opts.Logger == nil {
 		opts.Logger = slog.New(slog.DiscardHandler)
+	}
+	if opts.Blocking == nil {
+		opts.Blocking = rdb
 	}
 	q := &Queue{rdb: rdb, opts: opts, scripts: map[string]*redis.Script{}, lanes: map[string]*lane{}}
 	for _, name := range lua.Names() {

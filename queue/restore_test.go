@@ -281,3 +281,51 @@ func (h *loseAnswers) ProcessHook(next redis.ProcessHook) redis.ProcessHook {
 		return err
 	}
 }
+
+func TestAnEntryThatIsNoOrderHoldsUpNobody(t *testing.T) {
+	t.Parallel()
+	onBoth(t, func(t *testing.T, l *line) {
+		sale := l.start(withoutLine)
+		outbox := "sluice:{" + sale.ID + "}:outbox"
+		l.rdb.XAdd(t.Context(), &redis.XAddArgs{Stream: outbox, Values: []string{"user", "eve", "mark", "nonsense"}})
+		l.rdb.XAdd(t.Context(), &redis.XAddArgs{Stream: outbox, Values: []string{"hello", "world"}})
+		won := l.grab(sale.ID, "ann", "r")
+		relay := l.Outbox(sale.ID, "relay-1")
+		entries, err := relay.Read(t.Context(), 10, 0)
+		if err != nil || len(entries) != 1 || entries[0].Order.ID != won.Order.ID {
+			t.Fatalf("got %+v %v", entries, err)
+		}
+		// The relay dies; another one takes over what it had, and finishes it.
+		next := l.Outbox(sale.ID, "relay-2")
+		claimed, err := next.Claim(t.Context(), 0, 10)
+		if err != nil || len(claimed) != 1 || claimed[0] != entries[0] {
+			t.Fatalf("claimed %+v %v", claimed, err)
+		}
+		for range 2 {
+			if err := next.Done(t.Context(), []string{claimed[0].ID}); err != nil {
+				t.Fatal(err)
+			}
+		}
+		if ids, err := l.OutboxIDs(t.Context(), sale.ID); err != nil || len(ids) != 0 {
+			t.Fatalf("%d orders are left in the outbox (%v)", len(ids), err)
+		}
+	})
+}
+
+func TestALostRelayGroupSkipsNothing(t *testing.T) {
+	t.Parallel()
+	onBoth(t, func(t *testing.T, l *line) {
+		sale := l.start(withoutLine)
+		relay := l.Outbox(sale.ID, "relay-1")
+		if entries, err := relay.Read(t.Context(), 10, 0); err != nil || len(entries) != 0 {
+			t.Fatalf("an empty outbox: %v %v", entries, err)
+		}
+		l.grab(sale.ID, "ann", "r")
+		l.rdb.XGroupDestroy(t.Context(), "sluice:{"+sale.ID+"}:outbox", "relay")
+		l.grab(sale.ID, "bob", "r")
+		entries, err := relay.Read(t.Context(), 10, 0)
+		if err != nil || len(entries) != 2 {
+			t.Fatalf("got %d entries (%v), want both", len(entries), err)
+		}
+	})
+}

@@ -21,6 +21,7 @@ import (
 type backendFlags struct {
 	RedisURL      string `name:"redis-url" placeholder:"URL" help:"Redis, like redis://:password@host:6379/0. Without it Redis is embedded, and the line does not survive a restart."`
 	AMQPURL       string `name:"amqp-url" env:"SLUICE_AMQP_URL" placeholder:"URL" help:"RabbitMQ, like amqp://user:password@host:5672/vhost. Without it orders are handed over inside the process."`
+	AMQPPrefix    string `name:"amqp-prefix" env:"SLUICE_AMQP_PREFIX" hidden:"" placeholder:"TEXT" help:"Put before the names of exchanges and queues, the same on every node. For tests, which cannot make virtual hosts over AMQP; real installations take one each."`
 	DatabaseURL   string `name:"database-url" placeholder:"URL" help:"Database: mysql://, postgres:// or sqlite://. Without it SQLite in --data-dir."`
 	DataDir       string `default:"data" placeholder:"DIR" help:"Where an embedded installation keeps its database and its secret."`
 	RedisPool     int    `default:"64" help:"Connections to Redis at most."`
@@ -48,6 +49,7 @@ func (f backendFlags) check() error {
 type backends struct {
 	flags  backendFlags
 	redis  redis.UniversalClient
+	waits  redis.UniversalClient // for reads that wait
 	inside *miniredis.Miniredis // nil with a Redis of its own
 	queue  *queue.Queue
 	store  *worker.Store
@@ -77,8 +79,11 @@ func openBackends(ctx context.Context, f backendFlags, node string, log *slog.Lo
 	if b.redis, err = queue.Connect(url, f.RedisPool); err != nil {
 		return b, err
 	}
+	if b.waits, err = queue.ConnectBlocking(url); err != nil {
+		return b, err
+	}
 	b.queue = queue.New(b.redis, queue.Options{
-		Logger: log, Registerer: reg, UserLimit: f.LimitUser, AddressLimit: f.LimitAddress, Embedded: f.embedded(),
+		Blocking: b.waits, Logger: log, Registerer: reg, UserLimit: f.LimitUser, AddressLimit: f.LimitAddress, Embedded: f.embedded(),
 	})
 	if err := b.queue.Load(ctx); err != nil {
 		return b, fmt.Errorf("redis does not answer as it should: %w", err)
@@ -90,7 +95,7 @@ func openBackends(ctx context.Context, f backendFlags, node string, log *slog.Lo
 		b.direct = worker.NewDirect()
 		return b, nil
 	}
-	b.amqp, err = worker.NewAMQP(f.AMQPURL, worker.AMQPOptions{Logger: log, Node: node})
+	b.amqp, err = worker.NewAMQP(f.AMQPURL, worker.AMQPOptions{Logger: log, Node: node, Prefix: f.AMQPPrefix})
 	return b, err
 }
 
@@ -145,8 +150,10 @@ func (b *backends) close() {
 			b.log.Error("the database was not closed cleanly", "error", err)
 		}
 	}
-	if b.redis != nil {
-		_ = b.redis.Close()
+	for _, client := range []redis.UniversalClient{b.redis, b.waits} {
+		if client != nil {
+			_ = client.Close()
+		}
 	}
 	if b.inside != nil {
 		b.inside.Close()
