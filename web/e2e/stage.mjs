@@ -57,15 +57,10 @@ function answer(request, response, options) {
   }
 }
 
-const visits = new Map();
-
 function play(socket, name) {
   const scene = scenes[name];
-  const visit = (visits.get(name) ?? 0) + 1;
-  visits.set(name, visit);
   const send = (frame) => socket.send(JSON.stringify(frame));
   if (!scene) return socket.close(4404, "no such sale");
-  if (scene.close && scene.once && visit % 2 === 0) return; // comes back to silence, so that the banner stays
   socket.on("message", (data) => {
     const frame = JSON.parse(String(data));
     const now = Date.now();
@@ -74,7 +69,7 @@ function play(socket, name) {
       for (const reply of scene.answer?.(now) ?? []) send(reply.type === "order" ? reply : { ...reply, id: frame.id });
       return;
     }
-    if (scene.silent) return;
+    if (scene.silent || (scene.once && frame.seat)) return; // who comes back meets silence, so that the banner stays
     if (scene.unwelcome) return scene.unwelcome(now).forEach(send);
     if (scene.frames) {
       const sale = saleOf(name, now, scene.change?.(now));

@@ -4,6 +4,7 @@ import { Clock } from "./clock.ts";
 import { askGuest, forget, held, type Identity, memoryOf, type Store } from "./identity.ts";
 import { Sluice } from "./sluice.ts";
 import { initial, type State } from "./state.ts";
+import { now } from "./ticker.ts";
 
 /** What stands between the shopper and the line before there is an identity. */
 export type Gate = "open" | "crowded" | "signIn";
@@ -71,6 +72,7 @@ export class Session implements Actions {
           this.restart();
           return;
         }
+        now.value = this.clock.now(); // the clocks that come with the new state start right
         this.state.value = state;
       },
     });

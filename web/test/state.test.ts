@@ -3,45 +3,45 @@ import type { Frame } from "../src/protocol.ts";
 import { initial, reduce, type State } from "../src/state.ts";
 import { order, queued, sale, T, turn, welcome } from "./stage.ts";
 
-const after = (...frames: Frame[]): State => frames.reduce(reduce, initial);
+const told = (...frames: Frame[]): State => frames.reduce(reduce, initial);
 const wanting = (state: State): State => ({ ...state, pending: { id: "r", item: "black", qty: 3 } });
 
 describe("each frame", () => {
   it("lobby shows the lobby", () => {
-    const s = after(welcome(), { type: "lobby", at: T, entries: 7, opens_at: T + 9, order: "lottery" });
+    const s = told(welcome(), { type: "lobby", at: T, entries: 7, opens_at: T + 9, order: "lottery" });
     expect(s.view).toEqual({ name: "lobby", at: T, entries: 7, opens_at: T + 9, order: "lottery" });
   });
 
   it("queued shows the position and learns the number", () => {
-    const s = after(welcome({ number: undefined }), queued({ ahead: 3 }));
+    const s = told(welcome({ number: undefined }), queued({ ahead: 3 }));
     expect(s.view).toMatchObject({ name: "queued", ahead: 3 });
     expect(s.number).toBe(50);
   });
 
   it("turn shows the turn, and keeps its beginning when its end moves", () => {
-    const s = after(welcome(), turn(), turn({ at: T + 5_000, until: T + 90_000 }));
+    const s = told(welcome(), turn(), turn({ at: T + 5_000, until: T + 90_000 }));
     expect(s.view).toMatchObject({ name: "turn", began: T, until: T + 90_000 });
   });
 
   it("success, already and order show the order", () => {
     for (const type of ["success", "already", "order"] as const) {
-      const s = after(welcome(), turn(), { type, at: T + 1, order: order() });
+      const s = told(welcome(), turn(), { type, at: T + 1, order: order() });
       expect(s.view).toEqual({ name: "order", order: order(), already: type === "already" });
     }
   });
 
   it("missed says why", () => {
-    expect(after(welcome(), { type: "missed", at: T, why: "absent" }).view).toEqual({ name: "missed", why: "absent" });
+    expect(told(welcome(), { type: "missed", at: T, why: "absent" }).view).toEqual({ name: "missed", why: "absent" });
   });
 
   it("closed, none and paused are states of their own", () => {
     for (const type of ["closed", "none", "paused"] as const) {
-      expect(after(welcome(), { type, at: T }).view.name).toBe(type === "paused" ? "paused" : type);
+      expect(told(welcome(), { type, at: T }).view.name).toBe(type === "paused" ? "paused" : type);
     }
   });
 
   it("none before joining is possible shows when that is", () => {
-    const s = after(welcome({ sale: sale({ state: "scheduled", opens_at: T + 90, lobby_at: T + 60 }) }), {
+    const s = told(welcome({ sale: sale({ state: "scheduled", opens_at: T + 90, lobby_at: T + 60 }) }), {
       type: "none",
       at: T,
     });
@@ -49,19 +49,19 @@ describe("each frame", () => {
   });
 
   it("paused beside a state stands beside it until resumed", () => {
-    const paused = after(welcome(), queued(), { type: "paused", at: T, why: "recovering" });
+    const paused = told(welcome(), queued(), { type: "paused", at: T, why: "recovering" });
     expect(paused).toMatchObject({ pause: "recovering", view: { name: "queued" } });
     expect(reduce(paused, { type: "resumed", at: T }).pause).toBeUndefined();
   });
 
   it("a welcome into a paused sale says so, and one into a sale that goes on takes it back", () => {
-    const paused = after(welcome({ sale: sale({ state: "recovering" }) }), queued());
+    const paused = told(welcome({ sale: sale({ state: "recovering" }) }), queued());
     expect(paused.pause).toBe("recovering");
     expect(reduce(paused, welcome()).pause).toBeUndefined();
   });
 
   it("limited and error leave everything where it is", () => {
-    const s = after(welcome(), queued());
+    const s = told(welcome(), queued());
     expect(reduce(s, { type: "limited", at: T, retry_after_ms: 5 })).toMatchObject({
       view: s.view,
       notice: { kind: "limited" },
@@ -71,36 +71,36 @@ describe("each frame", () => {
   });
 
   it("stale, moving and frames of a newer server change nothing", () => {
-    const s = after(welcome(), queued());
+    const s = told(welcome(), queued());
     for (const type of ["stale", "moving", "fireworks"]) expect(reduce(s, { type, at: T } as unknown as Frame)).toBe(s);
   });
 });
 
 describe("sold out", () => {
   it("held keeps the line and is taken back by the next position", () => {
-    const held = after(welcome(), queued(), { type: "sold_out", at: T + 1, stock: "held" });
+    const held = told(welcome(), queued(), { type: "sold_out", at: T + 1, stock: "held" });
     expect(held.view).toMatchObject({ name: "queued", stock: "held", ahead: 20 });
     expect(reduce(held, queued({ at: T + 2 })).view).toMatchObject({ name: "queued", stock: "available" });
   });
 
   it("gone ends the line", () => {
-    const gone = after(welcome(), queued(), { type: "sold_out", at: T + 1, stock: "gone" });
+    const gone = told(welcome(), queued(), { type: "sold_out", at: T + 1, stock: "gone" });
     expect(gone.view).toEqual({ name: "soldOut", stock: "gone" });
   });
 
   it("held ends a turn for the moment, and the turn comes back", () => {
-    const held = after(welcome(), turn(), { type: "sold_out", at: T + 1, stock: "held" });
+    const held = told(welcome(), turn(), { type: "sold_out", at: T + 1, stock: "held" });
     expect(held.view).toEqual({ name: "soldOut", stock: "held" });
     expect(reduce(held, turn({ at: T + 2 })).view.name).toBe("turn");
   });
 
   it("does not concern who bought", () => {
-    const bought = after(welcome(), turn(), { type: "success", at: T, order: order() });
+    const bought = told(welcome(), turn(), { type: "success", at: T, order: order() });
     expect(reduce(bought, { type: "sold_out", at: T + 1, stock: "gone" }).view).toEqual(bought.view);
   });
 
   it("of one item leaves the others", () => {
-    const s = wanting(after(welcome(), turn()));
+    const s = wanting(told(welcome(), turn()));
     const answered = reduce(s, { type: "sold_out", at: T + 1, id: "r", item: "black", stock: "gone" });
     expect(answered.pending).toBeUndefined();
     expect(answered.notice).toEqual({ kind: "itemGone", item: "black", stock: "gone" });
@@ -109,7 +109,7 @@ describe("sold out", () => {
 
   it("of the last item is all of it", () => {
     const s = wanting(
-      after(
+      told(
         welcome(),
         turn({
           items: [
@@ -124,7 +124,7 @@ describe("sold out", () => {
   });
 
   it("with some left says how many", () => {
-    const s = wanting(after(welcome(), turn()));
+    const s = wanting(told(welcome(), turn()));
     const answered = reduce(s, { type: "sold_out", at: T + 1, id: "r", item: "black", stock: "available", left: 2 });
     expect(answered).toMatchObject({ pending: undefined, notice: { kind: "fewer", left: 2 }, view: { name: "turn" } });
   });
@@ -142,18 +142,18 @@ describe("answers", () => {
 
   it("settle the request that they name", () => {
     for (const answer of answers)
-      expect(reduce(wanting(after(welcome(), turn())), answer).pending, answer.type).toBeUndefined();
+      expect(reduce(wanting(told(welcome(), turn())), answer).pending, answer.type).toBeUndefined();
   });
 
   it("to another request leave this one waiting, unless they tell of an order that stands", () => {
     for (const answer of answers.slice(2)) {
-      const s = wanting(after(welcome(), turn()));
-      expect(reduce(s, { ...answer, id: "another" }).pending, answer.type).toEqual(s.pending);
+      const s = wanting(told(welcome(), turn()));
+      expect(reduce(s, { ...answer, id: "another" } as Frame).pending, answer.type).toEqual(s.pending);
     }
   });
 
   it("of unknown outcome leave it waiting", () => {
-    const s = wanting(after(welcome(), turn()));
+    const s = wanting(told(welcome(), turn()));
     for (const frame of [
       { type: "error", at: T, id: "r", code: "unavailable", msg: "", retry_after_ms: 5 },
       { type: "limited", at: T, id: "r", retry_after_ms: 5 },
@@ -163,7 +163,7 @@ describe("answers", () => {
   });
 
   it("no_turn is still told when missed comes right behind it", () => {
-    const s = reduce(wanting(after(welcome(), turn())), { type: "no_turn", at: T, id: "r" });
+    const s = reduce(wanting(told(welcome(), turn())), { type: "no_turn", at: T, id: "r" });
     expect(reduce(s, { type: "missed", at: T, why: "expired" })).toMatchObject({
       view: { name: "missed" },
       notice: { kind: "noTurn" },
@@ -181,41 +181,41 @@ describe("disorder, repeats and loss", () => {
       { type: "sold_out", at: T, stock: "gone" },
     ];
     for (const frame of frames) {
-      const once = after(welcome(), frame);
+      const once = told(welcome(), frame);
       expect(reduce(once, frame), frame.type).toEqual(once);
     }
   });
 
   it("an older position never comes back", () => {
-    const s = after(welcome(), queued({ at: T + 2_000, ahead: 5 }));
+    const s = told(welcome(), queued({ at: T + 2_000, ahead: 5 }));
     expect(reduce(s, queued({ at: T + 1_000, ahead: 9 }))).toBe(s);
   });
 
   it("a position that was overtaken by the turn does not take the turn away", () => {
-    const s = after(welcome(), turn({ at: T + 2_000 }));
+    const s = told(welcome(), turn({ at: T + 2_000 }));
     expect(reduce(s, queued({ at: T + 2_000, ahead: 0 }))).toBe(s);
     expect(reduce(s, queued({ at: T + 1_900, ahead: 0 }))).toBe(s);
   });
 
   it("a recall later on does", () => {
-    const s = after(welcome(), turn(), queued({ at: T + 9_000 }));
+    const s = told(welcome(), turn(), queued({ at: T + 9_000 }));
     expect(s.view.name).toBe("queued");
   });
 
   it("an order never goes back", () => {
-    const s = after(welcome(), { type: "order", at: T, order: order("confirmed") });
+    const s = told(welcome(), { type: "order", at: T, order: order("confirmed") });
     const late = reduce(s, { type: "success", at: T - 1, id: "r", order: order("reserved") });
     expect(late.view).toMatchObject({ order: { status: "confirmed" } });
   });
 
   it("the end of an older order does not hide the newer one", () => {
-    const s = after(welcome(), { type: "order", at: T, order: order("confirmed", { id: "order-2" }) });
+    const s = told(welcome(), { type: "order", at: T, order: order("confirmed", { id: "order-2" }) });
     const late = reduce(s, { type: "order", at: T + 1, order: order("cancelled") });
     expect(late.view).toMatchObject({ order: { id: "order-2", status: "confirmed" } });
   });
 
   it("an order outlives what is told of the line", () => {
-    const s = after(welcome(), { type: "order", at: T, order: order("confirmed") });
+    const s = told(welcome(), { type: "order", at: T, order: order("confirmed") });
     for (const frame of [
       turn({ at: T + 1 }),
       { type: "closed", at: T + 1 },
@@ -227,13 +227,13 @@ describe("disorder, repeats and loss", () => {
   });
 
   it("but not a new welcome: what follows it holds, whatever was missed meanwhile", () => {
-    const s = after(welcome(), { type: "order", at: T + 9_000, order: order("confirmed") }, welcome());
+    const s = told(welcome(), { type: "order", at: T + 9_000, order: order("confirmed") }, welcome());
     expect(reduce(s, { type: "missed", at: T, why: "expired" }).view.name).toBe("missed");
     expect(reduce(s, queued({ at: T })).view.name).toBe("queued");
   });
 
   it("after a welcome the server's clock may have been set back", () => {
-    const s = after(welcome({ at: T + 60_000 }), queued({ at: T + 60_000 }), welcome(), queued({ at: T, ahead: 4 }));
+    const s = told(welcome({ at: T + 60_000 }), queued({ at: T + 60_000 }), welcome(), queued({ at: T, ahead: 4 }));
     expect(s.view).toMatchObject({ ahead: 4 });
   });
 
@@ -247,7 +247,7 @@ describe("disorder, repeats and loss", () => {
     ];
     for (const first of states) {
       for (const then of states) {
-        const s = after(welcome(), first, welcome(), then);
+        const s = told(welcome(), first, welcome(), then);
         expect(s.view.name, `${first.type} → ${then.type}`).toBe(then.type);
       }
     }

@@ -53,7 +53,6 @@ export const en = {
   queued: "You are in line",
   ahead: "ahead of you",
   next: "You are next",
-  nextUnit: "next",
   recalled: (n: number, w: string) => `${people(n, w)} returning to their place go first`,
   total: "In line",
   eta: "Your turn in",

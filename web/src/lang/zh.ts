@@ -50,7 +50,6 @@ export const zh: Messages = {
   queued: "您正在排队",
   ahead: "人在您前面",
   next: "下一个就是您",
-  nextUnit: "下一位",
   recalled: (_, w) => `${w} 位返回原位的人先行`,
   total: "排队人数",
   eta: "预计等待",

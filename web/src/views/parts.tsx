@@ -6,8 +6,8 @@ import { now } from "../ticker.ts";
 /** The time until a moment, as a clock. */
 export function Countdown({ until, frozen }: { until: number; frozen?: boolean | undefined }) {
   const stopped = useRef(0);
-  if (!frozen) stopped.current = now.value;
-  return <span class="digits">{language.value.f.clock(until - (stopped.current || now.value))}</span>;
+  if (!frozen || stopped.current === 0) stopped.current = now.value;
+  return <span class="digits">{language.value.f.clock(until - (frozen ? stopped.current : now.value))}</span>;
 }
 
 /** A bar from nothing (0) to full (1). */

@@ -16,17 +16,30 @@ export function SalePage({ id, session }: { id: string; session: Session }) {
 /** A sale as one shopper sees it. Everything that it shows is in its arguments, the language and the time. */
 export function SaleView({ id, state, gate, actions }: { id: string; state: State; gate: Gate; actions: Actions }) {
   const { f } = language.value;
-  const title = f.text(state.sale?.title, id);
+  const title = state.sale ? f.text(state.sale.title, id) : "";
   const hasSeat = state.sale?.line.order !== "off" && ["lobby", "queued", "turn"].includes(state.view.name);
   return (
     <>
       <p class="saleTitle">{title}</p>
       <Banners state={state} />
-      {gate === "open" ? <Body state={state} actions={actions} /> : <GateView gate={gate} />}
+      <div class="view" {...marks(state, gate)}>
+        {gate === "open" ? <Body state={state} actions={actions} /> : <GateView gate={gate} />}
+      </div>
       {hasSeat && !state.pending && gate === "open" && <Leave onLeave={() => actions.leave()} />}
-      <Spoken state={state} title={title} gate={gate} />
+      <Spoken id={id} state={state} title={title} gate={gate} />
     </>
   );
+}
+
+/** What the page is at, for scripts that drive it: they must not depend on the words of a language. */
+function marks({ view, pending, number }: State, gate: Gate) {
+  return {
+    "data-view": gate !== "open" ? gate : pending ? "grabbing" : view.name,
+    "data-number": number,
+    "data-ahead": view.name === "queued" ? view.ahead : undefined,
+    "data-order": view.name === "order" ? view.order.id : undefined,
+    "data-status": view.name === "order" ? view.order.status : undefined,
+  };
 }
 
 function Body({ state, actions }: { state: State; actions: Actions }) {
@@ -202,7 +215,7 @@ function noticeWords(notice: Notice, state: State): string {
 }
 
 /** The state in words: for the window's title, and for those who listen. */
-function Spoken({ state, title, gate }: { state: State; title: string; gate: Gate }) {
+function Spoken({ id, state, title, gate }: { id: string; state: State; title: string; gate: Gate }) {
   const { t, f } = language.value;
   const { view } = state;
   let head = headline(state, gate);
@@ -223,7 +236,7 @@ function Spoken({ state, title, gate }: { state: State; title: string; gate: Gat
         break;
     }
   }
-  useTitle(`${head} · ${title}`);
+  useTitle(`${head} · ${title || id}`);
   return (
     <Announce subject={state.pending ? "grab" : `${gate} ${view.name} ${head === text ? head : ""}`} text={text} />
   );

@@ -49,10 +49,10 @@ export function QueuedView({ view, paused }: { view: View & { name: "queued" }; 
   const next = view.ahead === 0;
   return (
     <section class="card">
-      <h1>{next ? t.next : t.queued}</h1>
-      <p class="big">
+      <h1>{t.queued}</h1>
+      <p class={next ? "big words" : "big"}>
         {next ? (
-          t.nextUnit
+          t.next
         ) : (
           <>
             <span class="digits">{f.number(view.ahead)}</span> <small>{t.ahead}</small>
