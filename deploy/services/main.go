@@ -76,14 +76,14 @@ func run(signals <-chan os.Signal, args []string, out, progress io.Writer) (code
 		// A signal makes everything else fail in its own way; what the caller wants to know is the signal.
 		var end interrupted
 		if code != 0 && errors.As(context.Cause(ctx), &end) {
-			err = end
+			code, err = 128+int(end.signal), end
 		}
 	}()
 
 	host := newHost(progress)
 	if len(asked.install) > 0 {
 		if err := host.install(ctx, asked.install); err != nil {
-			return exitCode(ctx, err), err
+			return 1, err
 		}
 		return 0, nil
 	}
@@ -91,12 +91,12 @@ func run(signals <-chan os.Signal, args []string, out, progress io.Writer) (code
 	set, err := startAll(ctx, asked, host, progress)
 	defer func() {
 		if stopErr := set.stop(); stopErr != nil {
-			err = errors.Join(err, stopErr)
+			fmt.Fprintln(progress, "services:", stopErr)
 			code = max(code, 1)
 		}
 	}()
 	if err != nil {
-		return exitCode(ctx, err), err
+		return 1, err
 	}
 
 	if len(asked.command) == 0 {
@@ -111,9 +111,9 @@ func run(signals <-chan os.Signal, args []string, out, progress io.Writer) (code
 	var exit *exec.ExitError
 	if errors.As(err, &exit) {
 		// The command has said itself what was wrong.
-		return exitCode(ctx, err), nil
+		return exitCode(err), nil
 	}
-	return exitCode(ctx, err), err
+	return exitCode(err), err
 }
 
 // runCommand runs the command until it ends; when ctx ends, its whole process group is sent the signal that ended ctx.
@@ -146,13 +146,10 @@ func runCommand(ctx context.Context, command, environment []string) error {
 	}
 }
 
-// exitCode is the code of a run that ended with err: the command's own, or 128 and the signal, as a shell gives it.
-func exitCode(ctx context.Context, err error) int {
-	var end interrupted
+// exitCode is the code of a command that ended with err: its own, or 128 and the signal, as a shell gives it.
+func exitCode(err error) int {
 	var exit *exec.ExitError
 	switch {
-	case errors.As(context.Cause(ctx), &end):
-		return 128 + int(end.signal)
 	case err == nil:
 		return 0
 	case errors.Is(err, exec.ErrNotFound):

@@ -28,7 +28,8 @@ func programs() []program {
 		// Debian's wrapper in /usr/sbin insists on its own user, folder and log; the program itself does not.
 		{name: "rabbitmq-server", pack: "rabbitmq-server", folders: []string{"/usr/lib/rabbitmq/bin"}},
 		{name: "epmd", pack: "rabbitmq-server"},
-		{name: "mariadbd", pack: "mariadb-server"},
+		// The PATH of an ordinary user does not go to where Debian has it.
+		{name: "mariadbd", pack: "mariadb-server", folders: []string{"/usr/sbin"}},
 		{name: "mariadb-install-db", pack: "mariadb-server"},
 		{name: "postgres", pack: "postgresql", folders: postgres},
 		{name: "initdb", pack: "postgresql", folders: postgres},
@@ -71,10 +72,6 @@ func lookProgram(p program) (string, bool) {
 	}
 	for _, name := range append([]string{p.name}, p.aliases...) {
 		if path, err := exec.LookPath(name); err == nil {
-			return path, true
-		}
-		// Servers lie where the PATH of an ordinary user does not go.
-		if path, err := exec.LookPath(filepath.Join("/usr/sbin", name)); err == nil {
 			return path, true
 		}
 	}
