@@ -1,9 +1,14 @@
 package main
 
 import (
+	"bytes"
 	"errors"
 	"fmt"
+	"os"
 	"os/exec"
+	"path/filepath"
+	"strconv"
+	"strings"
 	"syscall"
 	"time"
 )
@@ -49,19 +54,33 @@ func (p *process) stop(sig syscall.Signal) error {
 	case <-time.After(patience):
 	}
 	for deadline := time.Now().Add(patience); ; time.Sleep(5 * time.Millisecond) {
-		// A killed process whose parent died with it is reaped by init, a moment later.
-		err := syscall.Kill(-p.group, syscall.SIGKILL)
-		if errors.Is(err, syscall.ESRCH) {
+		if err := syscall.Kill(-p.group, syscall.SIGKILL); errors.Is(err, syscall.ESRCH) || onlyDead(p.group) {
 			<-p.ended
 			return nil
 		}
 		if time.Now().After(deadline) {
-			return fmt.Errorf("process group %d does not end: %w", p.group, errors.Join(err, errStuck))
+			return fmt.Errorf("process group %d was killed and is still there", p.group)
 		}
 	}
 }
 
-var errStuck = errors.New("it was killed and is still there")
+// onlyDead says whether all that is left of a group is dead and waits to be reaped. A process whose parent died with it
+// is reaped by init, and in many containers what runs as init never does. Where there is no /proc it says no.
+func onlyDead(group int) bool {
+	stats, _ := filepath.Glob("/proc/[0-9]*/stat")
+	for _, stat := range stats {
+		text, err := os.ReadFile(stat)
+		if err != nil {
+			continue // it has ended meanwhile
+		}
+		// The name, in brackets, may hold anything; behind it come state, parent and group.
+		fields := strings.Fields(string(text[bytes.LastIndexByte(text, ')')+1:]))
+		if len(fields) > 2 && fields[2] == strconv.Itoa(group) && fields[0] != "Z" && fields[0] != "X" {
+			return false
+		}
+	}
+	return len(stats) > 0
+}
 
 func (p *process) send(sig syscall.Signal) error {
 	if err := syscall.Kill(-p.group, sig); err != nil && !errors.Is(err, syscall.ESRCH) {

@@ -43,10 +43,11 @@ func familyOf(t *testing.T, script string) (*process, int) {
 	return p, child
 }
 
-// gone waits until no process has the pid; a killed orphan is there until init has reaped it.
+// gone waits until no process with the pid is alive; a killed orphan is there until init reaps it, if that ever does.
 func gone(pid int) bool {
 	for deadline := time.Now().Add(10 * time.Second); time.Now().Before(deadline); time.Sleep(5 * time.Millisecond) {
-		if errors.Is(syscall.Kill(pid, 0), syscall.ESRCH) {
+		stat, err := os.ReadFile("/proc/" + strconv.Itoa(pid) + "/stat")
+		if errors.Is(syscall.Kill(pid, 0), syscall.ESRCH) || err == nil && strings.Contains(string(stat), ") Z ") {
 			return true
 		}
 	}
@@ -88,4 +89,29 @@ func TestStoppingTwiceIsHarmless(t *testing.T) {
 			t.Fatal(err)
 		}
 	}
+}
+
+func TestAGroupOfWhichOnlyAnUnreapedProcessIsLeftCountsAsDead(t *testing.T) {
+	t.Parallel()
+	if _, err := os.Stat("/proc/self/stat"); err != nil {
+		t.Skip("this system shows no states of processes")
+	}
+	cmd := exec.Command("sleep", "600")
+	cmd.SysProcAttr = &syscall.SysProcAttr{Setpgid: true}
+	if err := cmd.Start(); err != nil {
+		t.Fatal(err)
+	}
+	if onlyDead(cmd.Process.Pid) {
+		t.Error("a living process counts as dead")
+	}
+	if err := cmd.Process.Kill(); err != nil {
+		t.Fatal(err)
+	}
+	// Nobody waits for it yet, so it stays in the list of processes.
+	for deadline := time.Now().Add(10 * time.Second); !onlyDead(cmd.Process.Pid); time.Sleep(5 * time.Millisecond) {
+		if time.Now().After(deadline) {
+			t.Fatal("a killed process that nobody reaps does not count as dead")
+		}
+	}
+	_ = cmd.Wait() // it was killed
 }
