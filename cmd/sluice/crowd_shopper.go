@@ -222,11 +222,14 @@ func finalClose(code int) bool {
 	return code >= 4400 && code <= 4407 || code == 4409
 }
 
-// askedPause is what is left of the pause that the server asked for, if it did.
+// askedPause is what is left of the pause that the server asked for, if it did. It holds for one attempt: when that
+// fails, the backoff is the shopper's own.
 func (s *shopper) askedPause() (time.Duration, bool) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	return s.pause - time.Since(s.pausedAt), s.pause > 0
+	asked := s.pause
+	s.pause = 0
+	return asked - time.Since(s.pausedAt), asked > 0
 }
 
 // goHome counts what the shopper takes home besides its outcome.

@@ -537,3 +537,15 @@ func TestReconnectPauseHasFullJitterUpToTheContractsBound(t *testing.T) {
 		}
 	}
 }
+
+func TestAPauseThatTheServerAskedForHoldsForOneAttempt(t *testing.T) {
+	t.Parallel()
+	s := &shopper{pause: time.Hour, pausedAt: time.Now()}
+	if wait, asked := s.askedPause(); !asked || wait < 59*time.Minute {
+		t.Errorf("the first attempt waits %s (%v)", wait, asked)
+	}
+	// The server was not there: with the same pause again, long over by now, shoppers would come back without a rest.
+	if wait, asked := s.askedPause(); asked {
+		t.Errorf("the second attempt waits %s instead of backing off", wait)
+	}
+}
