@@ -50,7 +50,7 @@ type backends struct {
 	flags  backendFlags
 	redis  redis.UniversalClient
 	waits  redis.UniversalClient // for reads that wait
-	inside *miniredis.Miniredis // nil with a Redis of its own
+	inside *miniredis.Miniredis  // nil with a Redis of its own
 	queue  *queue.Queue
 	store  *worker.Store
 	direct *worker.Direct // nil with RabbitMQ
