@@ -71,6 +71,7 @@ const soon = { state: "lobby" };
 /** Each scene: change = fields of the sale, welcome = fields of the welcome, frames, answer = frames to a grab, close. */
 export const scenes = {
   connecting: { silent: true },
+  unreached: { close: 1013 },
   crowded: {
     unwelcome: (now) => [{ type: "limited", retry_after_ms: 60_000, limit: 20, remaining: 0, reset: now, at: now }],
   },

@@ -79,9 +79,10 @@ for (const { name: kind, locale, wide, scheme, inspect } of kinds) {
       const found = await page
         .evaluate(async (source) => {
           // The policy of the page forbids scripts from elsewhere, so axe comes in by the debugger.
-          const { violations } = await new Function(`${source}; return axe;`)().run(document, {
+          const { violations, passes } = await new Function(`${source}; return axe;`)().run(document, {
             resultTypes: ["violations"],
           });
+          if (passes.length < 5) return ["axe saw no page"];
           return violations.map(({ id, nodes }) => `${id}: ${nodes.map((node) => node.target.join(" ")).join(", ")}`);
         }, axe)
         .catch((error) => [`axe did not run: ${error.message}`]);

@@ -40,6 +40,7 @@ const press = (element: Element | null | undefined) => act(() => (element as HTM
 /** Every view: the state it is of, and what has to be read there in English and in Chinese. */
 const views: Record<string, [State, string[], string[], Gate?]> = {
   connecting: [initial, ["Connecting…"], ["正在连接…"]],
+  unreached: [{ ...initial, link: "waiting" }, ["cannot be reached yet"], ["暂时无法连接"]],
   crowded: [{ ...initial, notice: { kind: "limited" } }, ["nothing to press"], ["无需任何操作"]],
   "sign in": [initial, ["Please come from the shop"], ["请从商城进入"], "signIn"],
   "guests wait": [initial, ["Connecting…"], ["正在连接…"], "crowded"],
@@ -265,6 +266,7 @@ describe("what moves", () => {
     });
     expect(root.querySelector("[role=timer]")?.textContent).toBe("0:42");
     show(reduce(told(turn()), { type: "paused", at: T }));
+    expect(root.querySelector<HTMLButtonElement>(".buy")?.disabled, "nothing is given out meanwhile").toBe(true);
     act(() => {
       now.value = T + 30_000;
     });

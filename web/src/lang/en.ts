@@ -33,6 +33,7 @@ export const en = {
 
   connecting: "Connecting…",
   connectingMore: "One moment. Your place is looked up.",
+  unreachedMore: "The server cannot be reached yet. It is tried again by itself; there is nothing to press.",
   crowdedMore: "Many people arrive at this moment. You get in by yourself; there is nothing to press.",
 
   scheduled: "Not open yet",

@@ -31,6 +31,7 @@ export const zh: Messages = {
 
   connecting: "正在连接…",
   connectingMore: "请稍候，正在查找您的位置。",
+  unreachedMore: "暂时无法连接服务器，系统会自动重试，无需任何操作。",
   crowdedMore: "此刻进入的人很多。系统会自动让您进入，无需任何操作。",
 
   scheduled: "尚未开始",

@@ -47,8 +47,10 @@ function Body({ state, actions }: { state: State; actions: Actions }) {
   const { view, sale } = state;
   if (state.pending) return <Grabbing />;
   switch (view.name) {
-    case "connecting":
-      return <Message title={t.connecting} more={state.notice ? t.crowdedMore : t.connectingMore} tone="busy" />;
+    case "connecting": {
+      const more = state.notice ? t.crowdedMore : state.link === "waiting" ? t.unreachedMore : t.connectingMore;
+      return <Message title={t.connecting} more={more} tone="busy" />;
+    }
     case "scheduled":
       return <ScheduledView view={view} />;
     case "lobby":

@@ -84,7 +84,7 @@ export function TurnView({ state, view, actions }: { state: State; view: View & 
             </fieldset>
           </div>
         )}
-        <button type="submit" class="button buy" disabled={!chosen}>
+        <button type="submit" class="button buy" disabled={!chosen || paused}>
           {!chosen ? t.soldOut : price ? t.buyFor(price) : t.buy}
         </button>
       </form>

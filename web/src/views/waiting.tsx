@@ -65,7 +65,7 @@ export function QueuedView({ view, paused }: { view: View & { name: "queued" }; 
       {view.recalled > 0 && <p class="label">{t.recalled(view.recalled, f.number(view.recalled))}</p>}
       {view.reason && t.jumped[view.reason] && <p class="label">{t.jumped[view.reason]}</p>}
       <dl class="facts">
-        <Fact name={t.eta}>{etaWords(view, language.value)}</Fact>
+        <Fact name={t.eta}>{paused ? t.etaUnknown : etaWords(view, language.value)}</Fact>
         <Fact name={t.yourNumber}>{f.number(view.number)}</Fact>
         <Fact name={t.total}>{f.number(view.total)}</Fact>
         <Fact name={t.stock}>
