@@ -20,6 +20,7 @@ export const en = {
   closesAt: (when: string) => `Open until ${when}`,
   inLine: (n: number, w: string) => `${people(n, w)} in line`,
   units,
+  from: (price: string) => `from ${price}`,
   state: {
     scheduled: "Soon",
     lobby: "Doors open",

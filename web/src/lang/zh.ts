@@ -18,6 +18,7 @@ export const zh: Messages = {
   closesAt: (when) => `${when} 结束`,
   inLine: (_, w) => `${w} 人排队`,
   units: (_, w) => `${w} 件`,
+  from: (price) => `${price} 起`,
   state: {
     scheduled: "即将开始",
     lobby: "可以入场",

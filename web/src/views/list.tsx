@@ -71,6 +71,8 @@ function SaleCard({ sale }: { sale: Sale }) {
   const before = sale.state === "scheduled" || sale.state === "lobby";
   const total = sale.items.reduce((sum, item) => sum + item.total, 0);
   const prices = sale.items.flatMap((item) => (item.price ? [item.price] : []));
+  const least = Math.min(...prices);
+  const price = prices.length > 0 && sale.currency ? f.price(least, sale.currency) : undefined;
   return (
     <li>
       <a class={ended ? "card sale ended" : "card sale"} href={`/s/${sale.id}`}>
@@ -78,7 +80,7 @@ function SaleCard({ sale }: { sale: Sale }) {
         <h2>{f.text(sale.title, sale.id)}</h2>
         <p class="more">
           {t.units(total, f.number(total))}
-          {prices.length > 0 && sale.currency && ` · ${f.price(Math.min(...prices), sale.currency)}`}
+          {price && ` · ${Math.max(...prices) > least ? t.from(price) : price}`}
           {!ended && sale.waiting > 0 && ` · ${t.inLine(sale.waiting, f.number(sale.waiting))}`}
         </p>
         {before && (
