@@ -17,7 +17,7 @@ for i = 1, (#ARGV - 1) / 7 do
   local at, pay_by, request = ARGV[a + 5], ARGV[a + 6], ARGV[a + 7]
   local mark = redis.call('HGET', KEYS[3], user)
   local past = not mark and redis.call('HGET', KEYS[4], user)
-  local reply = 0
+  local reply
   if mark then
     reply = mark_parts(mark) == order and 0 or 4
   elseif past and mark_parts(past) == order then
@@ -33,7 +33,8 @@ for i = 1, (#ARGV - 1) / 7 do
     reply = 1
   end
   if ARGV[1] ~= '' and reply ~= 3 then
-    tell(KEYS[1], KEYS[5], 't', 'order', 'u', user, 's', ARGV[1], 'm', mark_of(order, item, int(qty), at, pay_by, request))
+    local told = mark_of(order, item, int(qty), at, pay_by, request)
+    tell(KEYS[1], KEYS[5], 't', 'order', 'u', user, 's', ARGV[1], 'm', told)
   end
   replies[i] = reply
 end

@@ -32,7 +32,8 @@ else
   local started = state(m, ms)
   if started ~= 'scheduled' then
     lobby = m.lobby -- it has begun, and opening early may have moved it
-    for _, field in ipairs({ { 'opens_at', 'opens', opens }, { 'limit', 'limit', limit }, { 'line.order', 'order', order } }) do
+    local fixed = { { 'opens_at', 'opens', opens }, { 'limit', 'limit', limit }, { 'line.order', 'order', order } }
+    for _, field in ipairs(fixed) do
       if m[field[2]] ~= field[3] then
         return { -1, field[1] }
       end

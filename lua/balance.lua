@@ -1,8 +1,9 @@
--- Adds up a sale: for each item, stock and the units of all winners must make the total, at every moment. It reads every
--- winner, which is bounded by the stock, and writes nothing.
+-- Adds up a sale: for each item, stock and the units of all winners must make the total, at every moment. It reads
+-- every winner, which is bounded by the stock, and writes nothing.
 --
 -- KEYS  1 meta, 2 stock, 3 winners
--- returns  {ms}, then for each item {item, total, units left, units of winners}; nothing at all when the sale is not here
+-- returns  {ms}, then for each item {item, total, units left, units of winners}; nothing at all when the sale is not
+--          here
 local m = read(KEYS[1], { 'items' })
 if not m then
   return {}

@@ -11,8 +11,8 @@
 --       (-1 = none), 3 the most news to return
 -- returns  {ms, state, stock state, stopped ms, settings version, epoch, served, issued, turns outstanding, turns given
 --          in all, newest news, given up seats in all, held units, 1 when another call would give more turns at once},
---          {item, units left, item, units left…}, {first byte's index, bits of gone from the cursor on} when the count of
---          given up seats is another than the node's, else {}, {news…} as XRANGE gives them;
+--          {item, units left, item, units left…}, {first byte's index, bits of gone from the cursor on} when the count
+--          of given up seats is another than the node's, else {}, {news…} as XRANGE gives them;
 --          nothing at all when the sale is not here
 local m = read(KEYS[1], fields({ 'v', 'epoch', 'served', 'issued', 'granted', 'news', 'left', 'held', 'rate', 'active',
   'ratio', 'turn', 'credit', 'ring', 'order' }))
@@ -115,9 +115,9 @@ if phase == 'open' then
   end
   local cut = to == served + 1000
   more = (cut and to < issued) and 1 or 0
-  -- What the rate itself or the bound of this call held back is given later, as far as it came due in the last tenth of
-  -- a second: that makes good for ticks that come unevenly, while more would be given in bursts a second apart. Time that
-  -- the line or another cap left unused is not saved up.
+  -- What the rate itself or the bound of this call held back is given later, as far as it came due in the last tenth
+  -- of a second: that makes good for ticks that come unevenly, while more would be given in bursts a second apart. Time
+  -- that the line or another cap left unused is not saved up.
   if rate > 0 then
     if given > 0 then
       kept[#kept + 1] = int(at) .. ':' .. given

@@ -13,7 +13,7 @@ import (
 	"strings"
 	"time"
 
-	"github.com/goccy/go-yaml"
+	"go.yaml.in/yaml/v4"
 )
 
 // saleCmd is `sluice sale …`.
@@ -116,10 +116,6 @@ func saleIDOf(data []byte) (string, error) {
 		ID string `yaml:"id"`
 	}
 	if err := yaml.Unmarshal(data, &file); err != nil {
-		var at yaml.Error
-		if errors.As(err, &at) && at.GetToken() != nil && at.GetToken().Position != nil {
-			return "", fmt.Errorf("line %d: %s", at.GetToken().Position.Line, at.GetMessage())
-		}
 		return "", fmt.Errorf("neither YAML nor JSON: %w", err)
 	}
 	if file.ID == "" {
