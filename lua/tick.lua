@@ -116,14 +116,14 @@ if phase == 'open' then
   local cut = to == served + 1000
   more = (cut and to < issued) and 1 or 0
   -- What the rate itself or the bound of this call held back is given later, as far as it came due in the last tenth
-  -- of a second: that makes good for ticks that come unevenly, while more would be given in bursts a second apart. Time
-  -- that the line or another cap left unused is not saved up.
+  -- of a second, or since the last turn that is not due yet: that makes good for ticks that come unevenly, while more
+  -- would be given in bursts a second apart. Time that the line or another cap left unused is not saved up.
   if rate > 0 then
     if given > 0 then
       kept[#kept + 1] = int(at) .. ':' .. given
     end
     if given == by_rate or cut then
-      credit = math.max(credit + math.ceil(given * 1000000 / rate), at - 100000)
+      credit = math.max(credit + math.ceil(given * 1000000 / rate), at - math.max(100000, math.ceil(1000000 / rate)))
     else
       credit = at
     end

@@ -195,6 +195,31 @@ func TestNoRollingSecondSeesMoreTurnsThanTheRateAndFewAreLost(t *testing.T) {
 	}
 }
 
+func TestASlowRateIsGivenInFull(t *testing.T) {
+	t.Parallel()
+	for _, rate := range []int64{1, 2, 3, 5, 9, 11} {
+		t.Run(fmt.Sprint(rate), func(t *testing.T) {
+			t.Parallel()
+			l, sale, clock := driven(t, func(s *queue.Sale) { s.Line.Rate = rate })
+			for i := range 15 * rate {
+				l.join(sale.ID, fmt.Sprint("u", i))
+			}
+			tick := queue.NewTicker(l.Queue, sale.ID)
+			var snap *queue.Snapshot
+			for range 100 {
+				clock.pass(100 * time.Millisecond)
+				var err error
+				if snap, err = tick(t.Context()); err != nil {
+					t.Fatal(err)
+				}
+			}
+			if snap.Granted < 9*rate || snap.Granted > 10*rate {
+				t.Fatalf("%d turns in 10 s at %d a second", snap.Granted, rate)
+			}
+		})
+	}
+}
+
 func TestTurnsComeEvenlyAgainAfterAStall(t *testing.T) {
 	t.Parallel()
 	l, sale, clock := driven(t, func(s *queue.Sale) { s.Line.Rate = 20 })
