@@ -160,6 +160,8 @@ func (s *Server) adminSale(c echo.Context) error {
 	if err != nil {
 		return err
 	}
+	// A sale that was just applied is read first, so that its figures are there. Without Redis the settings still are.
+	_, _ = s.snapshot(ctx, id)
 	return c.JSON(http.StatusOK, s.viewForAdmin(sale, ""))
 }
 

@@ -89,6 +89,7 @@ func (s *Server) applySale(c echo.Context) error {
 		return err
 	}
 	s.record(c, "apply", id, cmp.Or(before, stored), &after)
+	_, _ = s.snapshot(ctx, id) // for the figures of a new sale
 	return c.JSON(http.StatusOK, s.viewForAdmin(after, ""))
 }
 

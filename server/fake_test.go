@@ -188,6 +188,8 @@ func (f *fakeStore) Sale(_ context.Context, id string) (queue.Sale, error) {
 	return sale, nil
 }
 func (f *fakeStore) EachOrder(_ context.Context, sale string, page int, fn func([]queue.Order) error) error {
+	f.mu.Lock()
+	defer f.mu.Unlock()
 	for _, order := range f.orders {
 		if order.Sale == sale {
 			if err := fn([]queue.Order{order}); err != nil {
@@ -198,6 +200,8 @@ func (f *fakeStore) EachOrder(_ context.Context, sale string, page int, fn func(
 	return nil
 }
 func (f *fakeStore) Order(_ context.Context, id string) (queue.Order, error) {
+	f.mu.Lock()
+	defer f.mu.Unlock()
 	if f.fail != nil {
 		return queue.Order{}, f.fail
 	}
@@ -209,6 +213,8 @@ func (f *fakeStore) Order(_ context.Context, id string) (queue.Order, error) {
 	return queue.Order{}, &queue.Error{Code: queue.NoSuchOrder, Message: "there is no such order"}
 }
 func (f *fakeStore) OrdersOf(_ context.Context, user, sale string) ([]queue.Order, error) {
+	f.mu.Lock()
+	defer f.mu.Unlock()
 	return slices.DeleteFunc(slices.Clone(f.orders), func(o queue.Order) bool {
 		return o.User != user || (sale != "" && o.Sale != sale)
 	}), f.fail

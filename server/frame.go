@@ -149,7 +149,15 @@ func stateOf(snap *queue.Snapshot, seat queue.Seat) any {
 	case snap.State == queue.Open:
 		return turnOf(snap, snap.Sale.ClosesAt.UnixMilli())
 	}
-	return stateFrame{Type: "paused", At: at, Why: "operator"}
+	return pausedOf(snap, at)
+}
+
+func pausedOf(snap *queue.Snapshot, at int64) stateFrame {
+	why := "operator"
+	if snap.State == queue.Recovering {
+		why = "recovering"
+	}
+	return stateFrame{Type: "paused", At: at, Why: why}
 }
 
 func lobbyOf(snap *queue.Snapshot) lobbyFrame {

@@ -2,6 +2,7 @@ package server
 
 import (
 	"context"
+	"slices"
 	"sync"
 	"time"
 
@@ -112,25 +113,42 @@ func (g *registry) run(ctx context.Context) {
 	}
 }
 
-// reload opens the rooms of new sales and closes those of sales that are gone. While Redis is away the rooms stay.
+// reload opens the rooms of new sales and closes those of sales that are gone. While Redis is away the rooms stay, and so
+// do those of sales that Redis lost: their shoppers are to hear when they are put right.
 func (g *registry) reload(ctx context.Context) {
 	ids, err := g.server.opts.Queue.Sales(ctx)
 	if err != nil {
 		return
 	}
+	gone := g.gone(ctx, ids)
 	g.mu.Lock()
 	defer g.mu.Unlock()
-	known := make(map[string]bool, len(ids))
 	for _, id := range ids {
-		known[id] = true
 		g.openLocked(ctx, id)
 	}
-	for id, r := range g.rooms {
-		if !known[id] {
-			r.stop()
-			delete(g.rooms, id)
+	for _, id := range gone {
+		r := g.rooms[id]
+		r.stop()
+		r.end()
+		delete(g.rooms, id)
+	}
+}
+
+// gone are the sales that have a room and are neither among those of Redis nor in the database. It may block on the
+// database; rooms come and go only by run, so what it returns still holds when it is used.
+func (g *registry) gone(ctx context.Context, known []string) []string {
+	g.mu.RLock()
+	var missing []string
+	for id := range g.rooms {
+		if !slices.Contains(known, id) {
+			missing = append(missing, id)
 		}
 	}
+	g.mu.RUnlock()
+	return slices.DeleteFunc(missing, func(id string) bool {
+		lost, err := g.server.catalog.has(ctx, id)
+		return lost || err != nil
+	})
 }
 
 // openLocked starts the room of a sale unless it runs.
@@ -141,7 +159,7 @@ func (g *registry) openLocked(ctx context.Context, id string) {
 	s := g.server
 	ctx, cancel := context.WithCancel(ctx)
 	r := &openRoom{
-		room: newRoom(id, s.opts.Hub, s.opts.Queue, s.line, s.presentOrder, s.log),
+		room: newRoom(id, s.opts.Queue, s.line, s.presentOrder, s.log),
 		stop: cancel,
 		done: make(chan struct{}),
 	}

@@ -15,7 +15,6 @@ import (
 // shopper costs Redis nothing.
 type room struct {
 	sale  string
-	hub   *hub.Hub
 	line  line
 	order func(context.Context, queue.Order) queue.Order // the order in its present status
 	log   *slog.Logger
@@ -28,6 +27,7 @@ type room struct {
 	unsure   map[string]bool // users whose seat must be read again
 	lobbyAt  time.Time       // when the lobby was told last
 	lastNews news
+	over     bool // the sale is no more
 }
 
 // news is what everybody in the room was told last.
@@ -39,13 +39,21 @@ type news struct {
 // seat is a user in the room: one, however many tabs and devices.
 type seat struct {
 	queue.Seat
-	sessions map[*hub.Session]bool // true once its first state frame was sent
+	sessions map[*hub.Session]listener
 	told     told
+	ended    *queue.Order // the order that ended last, as it was told
+}
+
+// listener is what one session of a seat knows besides.
+type listener struct {
+	served bool        // its first state frame was sent
+	state  queue.State // of the sale, as its welcome said
 }
 
 // told is what the sessions of a seat know.
 type told struct {
 	status  queue.SeatStatus
+	order   queue.OrderStatus
 	until   int64
 	ahead   int64
 	stock   queue.StockState
@@ -53,42 +61,71 @@ type told struct {
 	waiting bool  // a position was sent
 }
 
-func newRoom(sale string, h *hub.Hub, q *queue.Queue, line line, order func(context.Context, queue.Order) queue.Order,
+func newRoom(sale string, q *queue.Queue, line line, order func(context.Context, queue.Order) queue.Order,
 	log *slog.Logger) *room {
 	r := &room{
-		sale: sale, hub: h, line: line, order: order, log: log,
+		sale: sale, line: line, order: order, log: log,
 		seats: map[string]*seat{}, numbers: map[int64]*seat{}, unsure: map[string]bool{},
 	}
 	r.watch = queue.NewWatcher(q, sale, r)
 	return r
 }
 
-// enter adds a session whose user has that seat, as Join returned it. Its first state frame comes from a tick that
-// begins after this, so that what it is told is never older than what it was told elsewhere.
-func (r *room) enter(s *hub.Session, held queue.Seat) {
+// enter adds a session whose user has that seat, as Join returned it, and whose welcome told of the sale in that state.
+// Its first state frame comes from a tick that begins after this, so that what it is told is never older than what it was
+// told elsewhere.
+func (r *room) enter(s *hub.Session, held queue.Seat, state queue.State) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
+	if r.over {
+		s.Close(closeNoSale, "no such sale")
+		return
+	}
 	here := r.seats[held.User]
-	switch {
-	case here == nil:
-		here = &seat{Seat: held, sessions: map[*hub.Session]bool{}}
+	if here == nil {
+		here = &seat{sessions: map[*hub.Session]listener{}}
 		r.seats[held.User] = here
-	case held.At >= here.At:
-		// Another tab is here already; what was just read is newer than what it knows.
-		delete(r.numbers, here.Number)
-		if here.Order != nil && held.Order != nil && here.Order.ID == held.Order.ID {
-			held.Order = here.Order // the row says more than the mark
-		}
-		here.Seat = held
 	}
-	if here.Number > 0 {
-		r.numbers[here.Number] = here
-	}
-	here.sessions[s] = false
+	r.learn(here, held)
+	here.sessions[s] = listener{state: state}
 	if r.newest != nil && r.newest.At >= held.At {
 		r.unsure[held.User] = true // a tick since then may have told of this seat while it was not here
 	}
 	r.watch.Kick()
+}
+
+// learn replaces what is known of a seat by what was read of it. A reading from before the order that the seat is known
+// to have is left alone, like any that is older than the last.
+func (r *room) learn(here *seat, found queue.Seat) {
+	if found.At < here.At || here.Order != nil && found.Order == nil && here.Order.CreatedAt >= found.At {
+		return
+	}
+	if here.Order != nil && found.Order != nil && here.Order.ID == found.Order.ID && later(here.Order.Status, found.Order.Status) {
+		found.Order = here.Order // the row says more than the mark
+	}
+	if r.numbers[here.Number] == here {
+		delete(r.numbers, here.Number)
+	}
+	here.Seat = found
+	if here.Number > 0 {
+		r.numbers[here.Number] = here
+	}
+}
+
+// later says whether an order gets from the status b to a, directly or not.
+func later(a, b queue.OrderStatus) bool {
+	rank := func(s queue.OrderStatus) int {
+		switch s {
+		case queue.Reserved:
+			return 0
+		case queue.Confirmed:
+			return 1
+		case queue.Paid:
+			return 2
+		}
+		return 3
+	}
+	return rank(a) > rank(b)
 }
 
 // exit removes a session. The seat stays its user's; this node forgets it with its last session.
@@ -109,6 +146,18 @@ func (r *room) exit(s *hub.Session, user string) {
 	}
 }
 
+// end closes the sessions of a sale that is no more.
+func (r *room) end() {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	r.over = true
+	for _, here := range r.seats {
+		for s := range here.sessions {
+			s.Close(closeNoSale, "no such sale")
+		}
+	}
+}
+
 // numberOf is the number of the user's seat, 0 without one.
 func (r *room) numberOf(user string) int64 {
 	r.mu.Lock()
@@ -125,21 +174,31 @@ func (r *room) bought(order queue.Order, asked *hub.Session) queue.Order {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	here := r.seats[order.User]
-	if here == nil || !order.Status.Live() {
+	switch {
+	case here == nil || !order.Status.Live():
 		return order
-	}
-	if here.Order != nil && here.Order.ID == order.ID {
+	case here.ended != nil && here.ended.ID == order.ID:
+		return *here.ended
+	case here.Order != nil && here.Order.ID == order.ID:
+		if later(order.Status, here.Order.Status) {
+			return order
+		}
 		return *here.Order
 	}
+	r.tellOrder(here, order, order.CreatedAt, asked)
+	return order
+}
+
+// tellOrder notes the order of a seat and tells its sessions, except one that has its own answer.
+func (r *room) tellOrder(here *seat, order queue.Order, at int64, except *hub.Session) {
 	here.Status, here.Order = queue.Buyer, &order
-	here.told.status = queue.Buyer
-	frame := hub.NewFrame(encode(orderFrame{Type: "order", At: order.CreatedAt, Order: viewOfOrder(order)}))
-	for s := range here.sessions {
-		if s != asked {
+	here.told.status, here.told.order = here.Status, order.Status
+	frame := hub.NewFrame(encode(orderFrame{Type: "order", At: at, Order: viewOfOrder(order)}))
+	for s, l := range here.sessions {
+		if l.served && s != except {
 			s.Send(frame)
 		}
 	}
-	return order
 }
 
 // Tick tells the room what a tick saw.
@@ -153,8 +212,10 @@ func (r *room) Tick(snap *queue.Snapshot, events []queue.Event, missed bool) {
 	r.announce(snap)
 	now := time.UnixMilli(snap.At)
 	tellLobby := now.Sub(r.lobbyAt) >= time.Second || now.Before(r.lobbyAt)
-	for _, here := range r.seats {
-		r.update(snap, here, tellLobby)
+	for user, here := range r.seats {
+		if !r.unsure[user] { // who must be read again is told nothing until that was done
+			r.update(snap, here, tellLobby)
+		}
 	}
 	if tellLobby {
 		r.lobbyAt = now
@@ -170,6 +231,7 @@ func (r *room) reread(all bool) {
 	for user := range r.seats {
 		if all || r.unsure[user] {
 			users = append(users, user)
+			delete(r.unsure, user) // whoever comes meanwhile is unsure again
 		}
 	}
 	r.mu.Unlock()
@@ -193,22 +255,16 @@ func (r *room) reread(all bool) {
 	defer r.mu.Unlock()
 	if err != nil {
 		for _, user := range users {
-			r.unsure[user] = true
+			if r.seats[user] != nil {
+				r.unsure[user] = true
+			}
 		}
+		r.watch.Kick()
 		return
 	}
 	for _, found := range seats {
-		delete(r.unsure, found.User)
-		here := r.seats[found.User]
-		if here == nil || found.At < here.At {
-			continue
-		}
-		if r.numbers[here.Number] == here {
-			delete(r.numbers, here.Number)
-		}
-		here.Seat = found
-		if here.Number > 0 {
-			r.numbers[here.Number] = here
+		if here := r.seats[found.User]; here != nil {
+			r.learn(here, found)
 		}
 	}
 }
@@ -247,21 +303,36 @@ func (r *room) apply(snap *queue.Snapshot, e queue.Event) {
 			here.Status, here.Number = queue.NoSeat, 0
 		}
 	case queue.OrderChanged:
-		here := r.seats[e.User]
-		if here == nil || e.Order == nil {
+		if here := r.seats[e.User]; here != nil && e.Order != nil {
+			r.orderChanged(snap, here, *e.Order)
+		}
+	}
+}
+
+// orderChanged brings the news of an order to its seat. They may come again, and they may be older than the seat as it
+// was read.
+func (r *room) orderChanged(snap *queue.Snapshot, here *seat, order queue.Order) {
+	known := here.Order != nil && here.Order.ID == order.ID
+	switch {
+	case known && order.Status.Live() && !later(order.Status, here.Order.Status):
+	case here.ended != nil && here.ended.ID == order.ID:
+	case !known && order.CreatedAt < here.At:
+		// It had ended before the seat was read, or its mark was lost and is back.
+		r.unsure[here.User] = true
+		r.watch.Kick()
+	default:
+		if !known || later(order.Status, here.Order.Status) {
+			r.tellOrder(here, order, snap.At, nil)
+		}
+		if order.Status.Live() {
 			return
 		}
-		if e.Order.Status.Live() {
-			here.Status, here.Order = queue.Buyer, e.Order
-		} else if here.Order != nil && here.Order.ID == e.Order.ID {
-			// The seat was used up by the order; who wants another takes a new one.
-			here.Status, here.Order = queue.Missed, nil
+		// The seat was used up by the order; who wants another takes a new one. Without a line there is none to take.
+		here.Status, here.Order, here.ended = queue.Missed, nil, &order
+		if snap.Sale.Line.Order == queue.Off {
+			here.Status = queue.NoSeat
 		}
-		here.told.status = here.Status
-		frame := hub.NewFrame(encode(orderFrame{Type: "order", At: snap.At, Order: viewOfOrder(*e.Order)}))
-		for s := range here.sessions {
-			s.Send(frame)
-		}
+		here.told = told{status: here.Status}
 	}
 }
 
@@ -269,48 +340,61 @@ func (r *room) apply(snap *queue.Snapshot, e queue.Event) {
 func (r *room) announce(snap *queue.Snapshot) {
 	before := r.lastNews
 	r.lastNews = news{state: snap.State, stock: snap.Stock}
-	if before.state == "" || r.hub == nil {
+	if before.state == "" {
 		return
 	}
-	if snap.State != before.state {
-		switch {
-		case snap.State == queue.Paused || snap.State == queue.Recovering:
-			why := "operator"
-			if snap.State == queue.Recovering {
-				why = "recovering"
-			}
-			r.hub.Broadcast(r.sale, hub.NewFrame(encode(stateFrame{Type: "paused", At: snap.At, Why: why})))
-		case before.state == queue.Paused || before.state == queue.Recovering:
-			r.hub.Broadcast(r.sale, hub.NewFrame(encode(stateFrame{Type: "resumed", At: snap.At})))
-			for _, here := range r.seats {
-				here.told.until = 0 // the clock stood still: say anew until when a turn lasts
-			}
+	if news, ok := pauseNews(before.state, snap); ok {
+		r.everyone(hub.NewFrame(encode(news)))
+		for _, here := range r.seats {
+			here.told.until = 0 // the clock stood still: say anew until when a turn lasts
 		}
-		if snap.State == queue.Closed {
-			r.hub.Broadcast(r.sale, hub.NewFrame(encode(stateFrame{Type: "closed", At: snap.At, Why: "ended"})))
+	}
+	if snap.State != before.state && snap.State == queue.Closed {
+		r.everyone(hub.NewFrame(encode(stateFrame{Type: "closed", At: snap.At, Why: "ended"})))
+		for _, here := range r.seats {
+			if here.Status != queue.Buyer {
+				here.told = r.tellingOf(snap, here) // nothing else that this tick changed matters to them any more
+			}
 		}
 	}
 	if snap.Stock != before.stock && snap.Stock != queue.Available {
-		frame := hub.NewFrame(encode(soldOutFrame{Type: "sold_out", At: snap.At, Stock: snap.Stock}))
+		frame := hub.NewFrame(encode(soldOutFrame{Type: "sold_out", At: snap.At, Stock: snap.Stock})).Share()
 		for _, here := range r.seats {
-			if here.Status == queue.Buyer {
-				continue
+			if here.Status != queue.Buyer {
+				r.send(here, frame, false)
+				here.told.stock = snap.Stock
 			}
-			for s, fresh := range here.sessions {
-				if fresh {
-					s.Send(frame)
-				}
-			}
-			here.told.stock = snap.Stock
 		}
+	}
+}
+
+// pauseNews is what somebody is to be told who knows the sale in the state before: that it stands still now, or that it
+// goes on. A sale that has closed does neither.
+func pauseNews(before queue.State, snap *queue.Snapshot) (stateFrame, bool) {
+	still := func(s queue.State) bool { return s == queue.Paused || s == queue.Recovering }
+	switch {
+	case still(snap.State) && snap.State != before:
+		return pausedOf(snap, snap.At), true
+	case still(before) && !still(snap.State) && snap.State != queue.Closed:
+		return stateFrame{Type: "resumed", At: snap.At}, true
+	}
+	return stateFrame{}, false
+}
+
+// everyone hands a frame to all sessions that know their state. Those that do not are about to hear the same by their
+// first one.
+func (r *room) everyone(frame *hub.Frame) {
+	frame.Share()
+	for _, here := range r.seats {
+		r.send(here, frame, false)
 	}
 }
 
 // update sends a seat's sessions what changed for them: their first state, a new one, or a new position.
 func (r *room) update(snap *queue.Snapshot, here *seat, tellLobby bool) {
 	var first []*hub.Session
-	for s, served := range here.sessions {
-		if !served {
+	for s, l := range here.sessions {
+		if !l.served {
 			if snap.At <= here.At {
 				r.watch.Kick() // this tick may have begun before the seat was written
 				return
@@ -318,24 +402,36 @@ func (r *room) update(snap *queue.Snapshot, here *seat, tellLobby bool) {
 			first = append(first, s)
 		}
 	}
-	waiting := here.Status == queue.Waiting && snap.State != queue.Closed
-	if len(first) > 0 {
-		frame := hub.NewFrame(encode(stateOf(snap, here.Seat)))
-		for _, s := range first {
-			s.Send(frame)
-			here.sessions[s] = true
-		}
-		if len(first) == len(here.sessions) {
-			here.told = r.tellingOf(snap, here)
-			return
-		}
-	}
 	now := r.tellingOf(snap, here)
+	if len(first) < len(here.sessions) {
+		r.push(snap, here, now, tellLobby)
+	} else {
+		here.told = now
+	}
+	if len(first) == 0 {
+		return
+	}
+	state := stateOf(snap, here.Seat)
+	frame := hub.NewFrame(encode(state))
+	for _, s := range first {
+		s.Send(frame)
+		news, ok := pauseNews(here.sessions[s].state, snap)
+		if told, same := state.(stateFrame); ok && !(same && told.Type == news.Type) {
+			s.Send(hub.NewFrame(encode(news)))
+		}
+		here.sessions[s] = listener{served: true}
+	}
+}
+
+// push sends what changed to the sessions that know their state.
+func (r *room) push(snap *queue.Snapshot, here *seat, now told, tellLobby bool) {
+	waiting := here.Status == queue.Waiting && snap.State != queue.Closed
 	// Who may grab: in a sale without a line, everybody while it is open.
 	mayGrab := snap.State == queue.Open && snap.Stock == queue.Available &&
 		(here.Status == queue.Turn || here.Status == queue.NoSeat && snap.Sale.Line.Order == queue.Off)
 	switch {
-	case now.status != here.told.status, mayGrab && (now.until != here.told.until || here.told.stock != queue.Available):
+	case now.status != here.told.status, now.order != here.told.order,
+		mayGrab && (now.until != here.told.until || here.told.stock != queue.Available):
 		here.told = now
 		r.send(here, hub.NewFrame(encode(stateOf(snap, here.Seat))), false)
 	case waiting && snap.State == queue.Lobby:
@@ -353,6 +449,10 @@ func (r *room) update(snap *queue.Snapshot, here *seat, tellLobby bool) {
 func (r *room) tellingOf(snap *queue.Snapshot, here *seat) told {
 	now := told{status: here.Status, stock: snap.Stock, at: snap.At}
 	switch here.Status {
+	case queue.Buyer:
+		if here.Order != nil {
+			now.order = here.Order.Status
+		}
 	case queue.Turn:
 		now.until = snap.Wall(here.Deadline)
 	case queue.NoSeat:
@@ -361,7 +461,7 @@ func (r *room) tellingOf(snap *queue.Snapshot, here *seat) told {
 		}
 	case queue.Waiting:
 		now.ahead = snap.Ahead(here.Number)
-		now.waiting = snap.State == queue.Open || snap.State == queue.Paused
+		now.waiting = snap.State != queue.Lobby
 	}
 	return now
 }
@@ -392,8 +492,8 @@ func (r *room) due(snap *queue.Snapshot, here *seat, now told) bool {
 
 // send hands a frame to all of a seat's sessions that know their state.
 func (r *room) send(here *seat, frame *hub.Frame, position bool) {
-	for s, fresh := range here.sessions {
-		if !fresh {
+	for s, l := range here.sessions {
+		if !l.served {
 			continue
 		}
 		if position {

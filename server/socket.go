@@ -6,6 +6,7 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"io"
 	"net/http"
 	"net/url"
 	"strings"
@@ -31,6 +32,9 @@ const (
 	closeNoSale      = 4404
 	closeTooManyTabs = 4409
 )
+
+// longest is how long a frame other than hello may be, in bytes.
+const longest = 4 << 10
 
 // callTimeout bounds what one frame of a shopper may wait for.
 const callTimeout = 10 * time.Second
@@ -141,7 +145,10 @@ func (v *visit) Hello(session *hub.Session, msg []byte) {
 	v.hello(session, msg)
 }
 
+// hello may come at any time: the first one may have met trouble, a seat may be gone and another wanted, and a page that
+// slept asks where it stands.
 func (v *visit) hello(session *hub.Session, msg []byte) {
+	session.ExpectHello()
 	var hello helloFrame
 	if err := decodeFrame(msg, &hello); err != nil || hello.Type != "hello" {
 		session.Close(closeBadMessage, "bad message: the first frame must be a hello with a token")
@@ -211,7 +218,7 @@ func (v *visit) hello(session *hub.Session, msg []byte) {
 	if req.Resume > 0 && held.Status == queue.NoSeat && snap.Sale.Line.Order != queue.Off {
 		held.Status = queue.Missed // the seat was given up elsewhere, or is not known any more
 	}
-	room.enter(session, held)
+	room.enter(session, held, snap.State)
 }
 
 // Message answers a later frame.
@@ -227,6 +234,8 @@ func (v *visit) Message(session *hub.Session, msg []byte) {
 	switch {
 	case frame.Type == "hello":
 		v.hello(session, msg)
+	case len(msg) > longest:
+		session.Close(closeBadMessage, fmt.Sprintf("bad message: only a hello may be longer than %d bytes", longest))
 	case v.room == nil:
 		session.Close(closeBadMessage, "bad message: say hello first")
 	case frame.Type == "grab":
@@ -281,13 +290,13 @@ func (v *visit) grab(session *hub.Session, frame clientFrame) {
 func (v *visit) leave(session *hub.Session) {
 	ctx, cancel := context.WithTimeout(context.Background(), callTimeout)
 	defer cancel()
-	number := v.room.numberOf(v.user)
-	if number == 0 {
-		return
-	}
-	if err := v.server.line.Leave(ctx, v.sale, v.user, number); err != nil {
-		v.fail(session, "", err)
-		return
+	// Who has no seat has left as well: whoever asks for it twice hears the same.
+	if number := v.room.numberOf(v.user); number > 0 {
+		if err := v.server.line.Leave(ctx, v.sale, v.user, number); err != nil {
+			v.fail(session, "", err)
+			return
+		}
+		v.room.watch.Kick() // the other tabs are to know
 	}
 	session.Close(closeLeft, "you have left the line")
 }
@@ -348,7 +357,7 @@ func decodeFrame(msg []byte, frame any) error {
 	if err := d.Decode(frame); err != nil {
 		return errors.New("bad message: it must be one JSON object with the fields of the protocol")
 	}
-	if d.More() {
+	if _, err := d.Token(); err != io.EOF {
 		return errors.New("bad message: one frame must be one JSON object")
 	}
 	return nil

@@ -1,0 +1,467 @@
+package server
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"log/slog"
+	"net/http"
+	"net/http/httptest"
+	"slices"
+	"strings"
+	"sync"
+	"testing"
+	"time"
+
+	"github.com/google/go-cmp/cmp"
+	"github.com/gorilla/websocket"
+
+	"sluice/hub"
+	"sluice/queue"
+)
+
+// These tests tell a room of ticks by hand, in orders that a test on a real Redis cannot bring about. The sessions are
+// real ones.
+
+// stage is a room, and the shoppers in front of it.
+type stage struct {
+	*testing.T
+	room *room
+	hub  *hub.Hub
+	url  string
+	met  chan *hub.Session
+
+	snap queue.Snapshot // what the next tick sees
+
+	mu    sync.Mutex
+	seats map[string]queue.Seat // what Redis says when it is asked
+	fails bool
+	asked [][]string
+}
+
+// silent is a handler of sessions that say nothing.
+type silent struct{}
+
+func (silent) Hello(*hub.Session, []byte)   {}
+func (silent) Message(*hub.Session, []byte) {}
+func (silent) Closed(*hub.Session)          {}
+
+// askedLine is a line that only answers where users stand.
+type askedLine struct {
+	line
+	stage *stage
+}
+
+func (l askedLine) LookMany(_ context.Context, _ string, users []string) ([]queue.Seat, error) {
+	l.stage.mu.Lock()
+	defer l.stage.mu.Unlock()
+	l.stage.asked = append(l.stage.asked, slices.Sorted(slices.Values(users)))
+	if l.stage.fails {
+		return nil, errors.New("away")
+	}
+	seats := make([]queue.Seat, len(users))
+	for i, user := range users {
+		seats[i] = l.stage.seats[user]
+		seats[i].User = user
+	}
+	return seats, nil
+}
+
+func newStage(t *testing.T) *stage {
+	t.Helper()
+	sale := phoneX()
+	s := &stage{
+		T: t, hub: hub.New(hub.Options{}), met: make(chan *hub.Session, 1), seats: map[string]queue.Seat{},
+		snap: *openSnapshot(sale),
+	}
+	s.snap.At = 1000
+	s.room = newRoom(sale.ID, queue.New(nil, queue.Options{}), askedLine{stage: s},
+		func(_ context.Context, o queue.Order) queue.Order { return o }, slog.New(slog.DiscardHandler))
+	site := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		conn, err := newUpgrader().Upgrade(w, r, nil)
+		if err != nil {
+			t.Error(err)
+			return
+		}
+		s.met <- s.hub.Accept(conn, silent{})
+	}))
+	s.url = "ws" + strings.TrimPrefix(site.URL, "http")
+	t.Cleanup(func() { s.hub.Close(); site.Close() })
+	return s
+}
+
+// ear is a session, and the peer that hears what it is sent.
+type ear struct {
+	*stage
+	session *hub.Session
+	conn    *websocket.Conn
+}
+
+func (s *stage) ear() *ear {
+	s.Helper()
+	conn, resp, err := websocket.DefaultDialer.DialContext(s.Context(), s.url, nil)
+	if err != nil {
+		s.Fatal(err)
+	}
+	resp.Body.Close()
+	s.Cleanup(func() { conn.Close() })
+	return &ear{stage: s, session: <-s.met, conn: conn}
+}
+
+// enters has a user come with that seat, as read at that moment.
+func (s *stage) enters(held queue.Seat, at int64) *ear {
+	s.Helper()
+	e := s.ear()
+	held.At = at
+	s.room.enter(e.session, held, queue.Open)
+	return e
+}
+
+// tick lets 10 ms pass and tells the room of a tick.
+func (s *stage) tick(events ...queue.Event) {
+	s.snap.At += 10
+	snap := s.snap
+	s.room.Tick(&snap, events, false)
+}
+
+// hears checks what the session was sent since it was asked last, each frame by what tells it apart.
+func (e *ear) hears(want ...string) {
+	e.Helper()
+	// A frame of our own marks the end: all that was sent before comes before it.
+	e.session.Send(hub.NewFrame([]byte(`{"type":"mark"}`)))
+	if err := e.conn.SetReadDeadline(time.Now().Add(patient)); err != nil {
+		e.Fatal(err)
+	}
+	got := []string{}
+	for {
+		_, msg, err := e.conn.ReadMessage()
+		if err != nil {
+			e.Fatalf("after %q: %v", got, err)
+		}
+		f := frame{text: string(msg)}
+		if err := json.Unmarshal(msg, &f); err != nil {
+			e.Fatal(err)
+		}
+		switch f.Type {
+		case "mark":
+			if diff := cmp.Diff(append([]string{}, want...), got); diff != "" {
+				e.Errorf("heard otherwise (-want +got):\n%s", diff)
+			}
+			return
+		case "order":
+			order := f.order(e.T)
+			got = append(got, fmt.Sprintf("order %s %s", order.ID, order.Status))
+		case "queued":
+			got = append(got, fmt.Sprintf("queued %d behind %d", f.Number, f.Ahead))
+		default:
+			got = append(got, f.Type)
+		}
+	}
+}
+
+func waiting(user string, number int64) queue.Seat {
+	return queue.Seat{User: user, Number: number, Status: queue.Waiting}
+}
+
+func given(from, to int64) queue.Event {
+	return queue.Event{Kind: queue.TurnGiven, From: from, To: to, Deadline: 60_000}
+}
+
+func ended(numbers ...int64) queue.Event {
+	return queue.Event{Kind: queue.TurnEnded, Numbers: numbers}
+}
+
+func changed(user, id string, status queue.OrderStatus, at int64) queue.Event {
+	return queue.Event{Kind: queue.OrderChanged, User: user, Order: orderOf(user, id, status, at)}
+}
+
+func orderOf(user, id string, status queue.OrderStatus, at int64) *queue.Order {
+	return &queue.Order{ID: id, Sale: "phone-x", Item: "black", User: user, Qty: 1, Status: status, CreatedAt: at}
+}
+
+func TestTheFirstStateComesFromATickThatBeganAfterTheSeatWasRead(t *testing.T) {
+	t.Parallel()
+	s := newStage(t)
+	ann := s.enters(waiting("ann", 12), 1010)
+	s.tick() // at 1010: it may have begun before
+	ann.hears()
+	s.tick()
+	ann.hears("queued 12 behind 1")
+	s.tick()
+	ann.hears()
+}
+
+func TestNothingIsToldToASessionBeforeItsState(t *testing.T) {
+	t.Parallel()
+	s := newStage(t)
+	bob := s.enters(waiting("bob", 12), 1005)
+	s.tick()
+	bob.hears("queued 12 behind 1")
+	ann := s.enters(waiting("ann", 11), 1020)
+	s.snap.State, s.snap.Stock = queue.Paused, queue.Held
+	s.tick(changed("ann", "o", queue.Confirmed, 1020)) // at 1020 as well
+	ann.hears()
+	bob.hears("paused", "sold_out")
+	s.tick()
+	ann.hears("order o confirmed", "paused") // the welcome said that the sale is open
+	bob.hears()
+	s.snap.State = queue.Open
+	s.tick()
+	ann.hears("resumed")
+	bob.hears("resumed")
+}
+
+func TestASecondTabHearsTheStateOnceAndTheFirstOnlyWhatChanged(t *testing.T) {
+	t.Parallel()
+	s := newStage(t)
+	one := s.enters(waiting("ann", 12), 1005)
+	s.tick()
+	one.hears("queued 12 behind 1")
+	two := s.enters(queue.Seat{User: "ann", Number: 12, Status: queue.Turn, Deadline: 60_000}, 1015)
+	s.tick()
+	one.hears("turn")
+	two.hears("turn")
+	s.tick(given(11, 12)) // what was read says so already
+	one.hears()
+	two.hears()
+}
+
+func TestTurnsAreGivenInOneOrderOnly(t *testing.T) {
+	t.Parallel()
+	s := newStage(t)
+	seats := []*ear{s.enters(waiting("a", 11), 1005), s.enters(waiting("b", 12), 1005), s.enters(waiting("c", 13), 1005)}
+	s.tick()
+	for i, e := range seats {
+		e.hears(fmt.Sprintf("queued %d behind %d", 11+i, i))
+	}
+	s.snap.Served = 11
+	s.tick(given(11, 11), given(11, 11))
+	seats[0].hears("turn")
+	seats[1].hears("queued 12 behind 0")
+	seats[2].hears("queued 13 behind 1")
+	s.snap.Served = 1000
+	s.tick(ended(12), given(12, 1000)) // far more than are here
+	seats[1].hears("missed")
+	seats[2].hears("turn")
+	s.tick(ended(11, 12, 13), ended(11, 12, 13), given(11, 13))
+	seats[0].hears("missed")
+	seats[1].hears()
+	seats[2].hears("missed")
+}
+
+func TestAnOrderIsToldOnceAndOnlyMovesForward(t *testing.T) {
+	t.Parallel()
+	s := newStage(t)
+	ann := s.enters(queue.Seat{User: "ann", Number: 5, Status: queue.Turn, Deadline: 60_000}, 1005)
+	s.tick()
+	ann.hears("turn")
+	other := s.enters(queue.Seat{User: "ann", Number: 5, Status: queue.Turn, Deadline: 60_000}, 1015)
+	s.tick()
+	other.hears("turn")
+
+	// The confirmation comes before the answer of the grab.
+	s.tick(changed("ann", "o", queue.Confirmed, 1025))
+	ann.hears("order o confirmed")
+	if got := s.room.bought(*orderOf("ann", "o", queue.Reserved, 1025), ann.session); got.Status != queue.Confirmed {
+		t.Errorf("the grab is answered with %s", got.Status)
+	}
+	s.tick(changed("ann", "o", queue.Confirmed, 1025), ended(5))
+	s.tick(changed("ann", "o", queue.Paid, 1025), changed("ann", "o", queue.Confirmed, 1025))
+	ann.hears("order o paid")
+	other.hears("order o confirmed", "order o paid")
+	s.tick(changed("ann", "o", queue.Cancelled, 1025), changed("ann", "o", queue.Cancelled, 1025), changed("ann", "o", queue.Confirmed, 1025))
+	ann.hears("order o cancelled")
+	if got := s.room.bought(*orderOf("ann", "o", queue.Reserved, 1025), ann.session); got.Status != queue.Cancelled {
+		t.Errorf("a late answer of the grab says %s", got.Status)
+	}
+	s.tick()
+	ann.hears()
+	other.hears("order o cancelled")
+}
+
+func TestAGrabIsToldToTheOtherTabsOnly(t *testing.T) {
+	t.Parallel()
+	s := newStage(t)
+	turn := queue.Seat{User: "ann", Number: 5, Status: queue.Turn, Deadline: 60_000}
+	one, two := s.enters(turn, 1005), s.enters(turn, 1005)
+	s.tick()
+	late := s.enters(turn, 1011)
+	s.room.bought(*orderOf("ann", "o", queue.Reserved, 1015), one.session)
+	one.hears("turn")
+	two.hears("turn", "order o reserved")
+	late.hears()
+	s.tick()
+	one.hears()
+	two.hears()
+	late.hears("order o reserved")
+}
+
+func TestAnOrderOfAnotherNodeThatIsRejectedEndsTheTurnHere(t *testing.T) {
+	t.Parallel()
+	s := newStage(t)
+	ann := s.enters(queue.Seat{User: "ann", Number: 5, Status: queue.Turn, Deadline: 60_000}, 1005)
+	s.tick()
+	s.tick(changed("ann", "o", queue.Rejected, 1015))
+	ann.hears("turn", "order o rejected")
+	if got := s.room.seats["ann"].Status; got != queue.Missed {
+		t.Errorf("the seat is %d", got)
+	}
+}
+
+func TestNewsOfAnOrderFromBeforeTheSeatDoNotTouchIt(t *testing.T) {
+	t.Parallel()
+	s := newStage(t)
+	ann := s.enters(waiting("ann", 12), 1005)
+	s.seats["ann"] = queue.Seat{Number: 12, Status: queue.Waiting, At: 1015}
+	s.tick(changed("ann", "old", queue.Confirmed, 500), changed("ann", "old", queue.Cancelled, 500))
+	s.tick()
+	s.tick()
+	ann.hears("queued 12 behind 1")
+}
+
+func TestAfterLostNewsSeatsAreReadAgainAndToldWhatChanged(t *testing.T) {
+	t.Parallel()
+	s := newStage(t)
+	ann := s.enters(waiting("ann", 12), 1005)
+	bob := s.enters(queue.Seat{User: "bob", Number: 3, Status: queue.Buyer, Order: orderOf("bob", "o", queue.Reserved, 900)}, 1005)
+	cat := s.enters(waiting("cat", 13), 1005)
+	s.tick()
+	ann.hears("queued 12 behind 1")
+	bob.hears("order o reserved")
+	cat.hears("queued 13 behind 2")
+	s.seats = map[string]queue.Seat{
+		"ann": {Number: 12, Status: queue.Turn, Deadline: 60_000, At: 1021},
+		"bob": {Number: 3, Status: queue.Buyer, Order: orderOf("bob", "o", queue.Confirmed, 900), At: 1021},
+		"cat": {At: 1021},
+	}
+	s.snap.At += 10
+	snap := s.snap
+	s.room.Tick(&snap, nil, true)
+	ann.hears("turn")
+	bob.hears("order o confirmed")
+	cat.hears("none")
+}
+
+func TestWhoCannotBeReadIsToldNothingUntilTheyCan(t *testing.T) {
+	t.Parallel()
+	s := newStage(t)
+	ann := s.enters(queue.Seat{User: "ann", Number: 12, Status: queue.Turn, Deadline: 60_000}, 1005)
+	s.tick()
+	ann.hears("turn")
+	// Another tab's hello was read before the turn ended and comes here after.
+	s.tick(ended(12))
+	ann.hears("missed")
+	s.fails = true
+	again := s.enters(queue.Seat{User: "ann", Number: 12, Status: queue.Turn, Deadline: 60_000}, 1015)
+	s.tick()
+	s.tick()
+	ann.hears()
+	again.hears()
+	s.mu.Lock()
+	s.fails = false
+	s.seats["ann"] = queue.Seat{Number: 12, Status: queue.Missed, At: 1045}
+	s.mu.Unlock()
+	s.tick()
+	s.tick()
+	ann.hears()
+	again.hears("missed")
+	s.tick()
+	if n := len(s.asked); n != 3 {
+		t.Errorf("seats were read %d times: %v", n, s.asked)
+	}
+}
+
+func TestAReadingFromBeforeTheGrabDoesNotTakeTheOrderBack(t *testing.T) {
+	t.Parallel()
+	s := newStage(t)
+	turn := queue.Seat{User: "ann", Number: 5, Status: queue.Turn, Deadline: 60_000}
+	ann := s.enters(turn, 1005)
+	s.tick()
+	s.room.bought(*orderOf("ann", "o", queue.Reserved, 1015), nil)
+	ann.hears("turn", "order o reserved")
+	turn.At = 1015
+	s.seats["ann"] = turn
+	s.snap.At += 10
+	snap := s.snap
+	s.room.Tick(&snap, nil, true)
+	s.tick()
+	ann.hears()
+}
+
+func TestAPauseThatEndsWithTheSaleIsNotResumed(t *testing.T) {
+	t.Parallel()
+	s := newStage(t)
+	ann := s.enters(waiting("ann", 12), 1005)
+	s.tick()
+	ann.hears("queued 12 behind 1")
+	for _, step := range []struct {
+		state queue.State
+		want  string
+	}{
+		{queue.Paused, "paused"}, {queue.Recovering, "paused"}, {queue.Paused, "paused"}, {queue.Open, "resumed"},
+		{queue.Recovering, "paused"}, {queue.Closed, "closed"},
+	} {
+		s.snap.State = step.state
+		s.tick()
+		ann.hears(step.want)
+		s.tick()
+		ann.hears()
+	}
+}
+
+func TestASeatThatIsLeftIsForgottenAndItsNumberFree(t *testing.T) {
+	t.Parallel()
+	s := newStage(t)
+	ann := s.enters(waiting("ann", 12), 1005)
+	s.tick()
+	s.tick(queue.Event{Kind: queue.SeatLeft, User: "ann", Numbers: []int64{11}}) // an older seat
+	ann.hears("queued 12 behind 1")
+	s.tick(queue.Event{Kind: queue.SeatLeft, User: "ann", Numbers: []int64{12}}, given(11, 12), ended(12))
+	ann.hears("none")
+	s.room.exit(ann.session, "ann")
+	s.room.exit(ann.session, "ann")
+	if len(s.room.seats)+len(s.room.numbers)+len(s.room.unsure) != 0 {
+		t.Errorf("left behind: %v %v %v", s.room.seats, s.room.numbers, s.room.unsure)
+	}
+	s.tick(given(11, 12), changed("ann", "o", queue.Confirmed, 2000))
+}
+
+func TestTheFartherAwayTheRarerPositionsAreSentAndNewStockAtOnce(t *testing.T) {
+	t.Parallel()
+	r := &room{}
+	for _, tc := range []struct {
+		ahead, last, passed int64
+		want                bool
+	}{
+		{99, 98, 1, true}, {99, 99, 60_000, false},
+		{500, 501, 1000, true}, {5000, 5001, 2000, true}, {50_000, 50_001, 5000, true},
+	} {
+		here := &seat{told: told{waiting: true, ahead: tc.last, at: 10_000, stock: queue.Available}}
+		here.Number = 7
+		snap := &queue.Snapshot{At: 10_000 + tc.passed}
+		if got := r.due(snap, here, told{waiting: true, ahead: tc.ahead, stock: queue.Available}); got != tc.want {
+			t.Errorf("%d ahead, %d before, %d ms later: got %v", tc.ahead, tc.last, tc.passed, got)
+		}
+		if !r.due(snap, here, told{waiting: true, ahead: tc.last, stock: queue.Held}) {
+			t.Errorf("%d ahead: other stock is not told at once", tc.ahead)
+		}
+	}
+	// In any period of its distance a seat is sent one position.
+	for ahead, every := range map[int64]int64{500: 1000, 5000: 2000, 50_000: 5000} {
+		for number := range int64(50) {
+			here := &seat{told: told{waiting: true, ahead: ahead + 1, stock: queue.Available}}
+			here.Number = number
+			sent := 0
+			for at := int64(100); at <= every; at += 100 {
+				if r.due(&queue.Snapshot{At: at}, here, told{waiting: true, ahead: ahead, stock: queue.Available}) {
+					sent++
+					here.told.at = at
+				}
+			}
+			if sent != 1 {
+				t.Errorf("number %d, %d ahead: %d positions in %d ms", number, ahead, sent, every)
+			}
+		}
+	}
+}
