@@ -1,0 +1,191 @@
+package server
+
+import (
+	"sluice/hub"
+	"sluice/queue"
+)
+
+// news is what everybody in the room was told last.
+type news struct {
+	state queue.State
+	stock queue.StockState
+}
+
+// told is what the sessions of a seat know.
+type told struct {
+	status  queue.SeatStatus
+	order   queue.OrderStatus
+	until   int64
+	ahead   int64
+	stock   queue.StockState
+	at      int64 // when the position was sent, ms
+	waiting bool  // a position was sent
+}
+
+// announce tells everybody what changed for everybody.
+func (r *room) announce(snap *queue.Snapshot) {
+	before := r.lastNews
+	r.lastNews = news{state: snap.State, stock: snap.Stock}
+	if before.state == "" {
+		return
+	}
+	if news, ok := pauseNews(before.state, snap); ok {
+		r.everyone(hub.NewFrame(encode(news)))
+		for _, here := range r.seats {
+			here.told.until = 0 // the clock stood still: say anew until when a turn lasts
+		}
+	}
+	if snap.State != before.state && snap.State == queue.Closed {
+		r.everyone(hub.NewFrame(encode(stateFrame{Type: "closed", At: snap.At, Why: "ended"})))
+		for _, here := range r.seats {
+			if here.Status != queue.Buyer {
+				here.told = r.tellingOf(snap, here) // nothing else that this tick changed matters to them any more
+			}
+		}
+	}
+	if snap.Stock != before.stock && snap.Stock != queue.Available {
+		frame := hub.NewFrame(encode(soldOutFrame{Type: "sold_out", At: snap.At, Stock: snap.Stock})).Share()
+		for _, here := range r.seats {
+			if here.Status != queue.Buyer {
+				r.send(here, frame, false)
+				here.told.stock = snap.Stock
+			}
+		}
+	}
+}
+
+// pauseNews is what somebody is to be told who knows the sale in the state before: that it stands still now, or that it
+// goes on. A sale that has closed does neither.
+func pauseNews(before queue.State, snap *queue.Snapshot) (stateFrame, bool) {
+	still := func(s queue.State) bool { return s == queue.Paused || s == queue.Recovering }
+	switch {
+	case still(snap.State) && snap.State != before:
+		return pausedOf(snap, snap.At), true
+	case still(before) && !still(snap.State) && snap.State != queue.Closed:
+		return stateFrame{Type: "resumed", At: snap.At}, true
+	}
+	return stateFrame{}, false
+}
+
+// everyone hands a frame to all sessions that know their state. Those that do not are about to hear the same by their
+// first one.
+func (r *room) everyone(frame *hub.Frame) {
+	frame.Share()
+	for _, here := range r.seats {
+		r.send(here, frame, false)
+	}
+}
+
+// update sends a seat's sessions what changed for them: their first state, a new one, or a new position.
+func (r *room) update(snap *queue.Snapshot, here *seat, tellLobby bool) {
+	var first []*hub.Session
+	for s, l := range here.sessions {
+		if !l.served {
+			if snap.At <= here.At {
+				r.watch.Kick() // this tick may have begun before the seat was written
+				return
+			}
+			first = append(first, s)
+		}
+	}
+	now := r.tellingOf(snap, here)
+	if len(first) < len(here.sessions) {
+		r.push(snap, here, now, tellLobby)
+	} else {
+		here.told = now
+	}
+	if len(first) == 0 {
+		return
+	}
+	state := stateOf(snap, here.Seat)
+	frame := hub.NewFrame(encode(state))
+	for _, s := range first {
+		s.Send(frame)
+		news, ok := pauseNews(here.sessions[s].state, snap)
+		if told, same := state.(stateFrame); ok && !(same && told.Type == news.Type) {
+			s.Send(hub.NewFrame(encode(news)))
+		}
+		here.sessions[s] = listener{served: true}
+	}
+}
+
+// push sends what changed to the sessions that know their state.
+func (r *room) push(snap *queue.Snapshot, here *seat, now told, tellLobby bool) {
+	waiting := here.Status == queue.Waiting && snap.State != queue.Closed
+	// Who may grab: in a sale without a line, everybody while it is open.
+	mayGrab := snap.State == queue.Open && snap.Stock == queue.Available &&
+		(here.Status == queue.Turn || here.Status == queue.NoSeat && snap.Sale.Line.Order == queue.Off)
+	switch {
+	case now.status != here.told.status, now.order != here.told.order,
+		mayGrab && (now.until != here.told.until || here.told.stock != queue.Available):
+		here.told = now
+		r.send(here, hub.NewFrame(encode(stateOf(snap, here.Seat))), false)
+	case waiting && snap.State == queue.Lobby:
+		if tellLobby {
+			here.told = now
+			r.send(here, hub.NewFrame(encode(lobbyOf(snap))), true)
+		}
+	case waiting && snap.Stock != queue.Gone && r.due(snap, here, now):
+		here.told = now
+		r.send(here, hub.NewFrame(encode(queuedOf(snap, here.Number))), true)
+	}
+}
+
+// tellingOf is what a seat is about to be told.
+func (r *room) tellingOf(snap *queue.Snapshot, here *seat) told {
+	now := told{status: here.Status, stock: snap.Stock, at: snap.At}
+	switch here.Status {
+	case queue.Buyer:
+		if here.Order != nil {
+			now.order = here.Order.Status
+		}
+	case queue.Turn:
+		now.until = snap.Wall(here.Deadline)
+	case queue.NoSeat:
+		if snap.State == queue.Open {
+			now.until = snap.Sale.ClosesAt.UnixMilli()
+		}
+	case queue.Waiting:
+		now.ahead = snap.Ahead(here.Number)
+		now.waiting = snap.State != queue.Lobby
+	}
+	return now
+}
+
+// due says whether a position is worth sending: at once when its kind changed, else by distance, staggered by number.
+func (r *room) due(snap *queue.Snapshot, here *seat, now told) bool {
+	if !here.told.waiting || now.stock != here.told.stock {
+		return true
+	}
+	if now.ahead == here.told.ahead {
+		return false
+	}
+	var every int64
+	switch {
+	case now.ahead < 100:
+		return true
+	case now.ahead < 1000:
+		every = 1000
+	case now.ahead < 10_000:
+		every = 2000
+	default:
+		every = 5000
+	}
+	// The same moment of each period for a seat, another one for its neighbour.
+	slot := func(at int64) int64 { return (at + here.Number*97) / every }
+	return slot(snap.At) != slot(here.told.at)
+}
+
+// send hands a frame to all of a seat's sessions that know their state.
+func (r *room) send(here *seat, frame *hub.Frame, position bool) {
+	for s, l := range here.sessions {
+		if !l.served {
+			continue
+		}
+		if position {
+			s.Position(frame)
+		} else {
+			s.Send(frame)
+		}
+	}
+}

@@ -1,0 +1,143 @@
+package server
+
+import (
+	"context"
+	"time"
+
+	"sluice/queue"
+)
+
+// Tick tells the room what a tick saw.
+func (r *room) Tick(snap *queue.Snapshot, events []queue.Event, missed bool) {
+	r.reread(missed)
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	for _, e := range events {
+		r.apply(snap, e)
+	}
+	r.announce(snap)
+	now := time.UnixMilli(snap.At)
+	tellLobby := now.Sub(r.lobbyAt) >= time.Second || now.Before(r.lobbyAt)
+	for user, here := range r.seats {
+		if !r.unsure[user] { // who must be read again is told nothing until that was done
+			r.update(snap, here, tellLobby)
+		}
+	}
+	if tellLobby {
+		r.lobbyAt = now
+	}
+	r.newest = snap
+}
+
+// reread asks Redis where users stand whose news may have been lost: all of them after a gap, else those who came while
+// a tick was under way. The watcher waits meanwhile, so nothing overtakes it.
+func (r *room) reread(all bool) {
+	r.mu.Lock()
+	var users []string
+	for user := range r.seats {
+		if all || r.unsure[user] {
+			users = append(users, user)
+			delete(r.unsure, user) // whoever comes meanwhile is unsure again
+		}
+	}
+	r.mu.Unlock()
+	if len(users) == 0 {
+		return
+	}
+	ctx, cancel := context.WithTimeout(context.Background(), 5*time.Second)
+	defer cancel()
+	seats, err := r.line.LookMany(ctx, r.sale, users)
+	if err != nil {
+		r.log.Warn("seats cannot be read again; the next tick tries once more", "sale", r.sale, "seats", len(users), "err", err)
+	}
+	// Orders may have moved on in the database; that is asked before the room is locked.
+	for i := range seats {
+		if o := seats[i].Order; o != nil {
+			present := r.order(ctx, *o)
+			seats[i].Order = &present
+		}
+	}
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	if err != nil {
+		for _, user := range users {
+			if r.seats[user] != nil {
+				r.unsure[user] = true
+			}
+		}
+		r.watch.Kick()
+		return
+	}
+	for _, found := range seats {
+		if here := r.seats[found.User]; here != nil {
+			r.learn(here, found)
+		}
+	}
+}
+
+// apply brings one piece of news to the seats that are here.
+func (r *room) apply(snap *queue.Snapshot, e queue.Event) {
+	switch e.Kind {
+	case queue.TurnGiven:
+		call := func(here *seat) {
+			if here.Status == queue.Waiting {
+				here.Status, here.Deadline = queue.Turn, e.Deadline
+			}
+		}
+		if int64(len(r.numbers)) < e.To-e.From {
+			for number, here := range r.numbers {
+				if number >= e.From && number <= e.To {
+					call(here)
+				}
+			}
+			return
+		}
+		for number := e.From; number <= e.To; number++ {
+			if here := r.numbers[number]; here != nil {
+				call(here)
+			}
+		}
+	case queue.TurnEnded:
+		for _, number := range e.Numbers {
+			if here := r.numbers[number]; here != nil && here.Status != queue.Buyer {
+				here.Status = queue.Missed
+			}
+		}
+	case queue.SeatLeft:
+		if here := r.seats[e.User]; here != nil && here.Number == e.Numbers[0] && here.Status != queue.Buyer {
+			delete(r.numbers, here.Number)
+			here.Status, here.Number = queue.NoSeat, 0
+		}
+	case queue.OrderChanged:
+		if here := r.seats[e.User]; here != nil && e.Order != nil {
+			r.orderChanged(snap, here, *e.Order)
+		}
+	}
+}
+
+// orderChanged brings the news of an order to its seat. They may come again, and they may be older than the seat as it
+// was read.
+func (r *room) orderChanged(snap *queue.Snapshot, here *seat, order queue.Order) {
+	known := here.Order != nil && here.Order.ID == order.ID
+	switch {
+	case known && order.Status.Live() && !later(order.Status, here.Order.Status):
+	case here.ended != nil && here.ended.ID == order.ID:
+	case !known && order.CreatedAt < here.At:
+		// It had ended before the seat was read, or its mark was lost and is back.
+		r.unsure[here.User] = true
+		r.watch.Kick()
+	default:
+		if !known || later(order.Status, here.Order.Status) {
+			r.tellOrder(here, order, snap.At, nil)
+		}
+		if order.Status.Live() {
+			return
+		}
+		// The seat was used up by the order; who wants another takes a new one. Without a line there is none to take.
+		here.Status, here.Order, here.ended = queue.Missed, nil, &order
+		if snap.Sale.Line.Order == queue.Off {
+			here.Status = queue.NoSeat
+		}
+		here.told = told{status: here.Status}
+	}
+}
