@@ -19,13 +19,14 @@ import (
 
 // backendFlags say what a node stands on. What is not given is embedded.
 type backendFlags struct {
-	RedisURL      string `name:"redis-url" placeholder:"URL" help:"Redis, like redis://:password@host:6379/0. Without it Redis is embedded, and the line does not survive a restart."`
-	AMQPURL       string `name:"amqp-url" env:"SLUICE_AMQP_URL" placeholder:"URL" help:"RabbitMQ, like amqp://user:password@host:5672/vhost. Without it orders are handed over inside the process."`
-	AMQPPrefix    string `name:"amqp-prefix" env:"SLUICE_AMQP_PREFIX" hidden:"" placeholder:"TEXT" help:"Put before the names of exchanges and queues, the same on every node. For tests, which cannot make virtual hosts over AMQP; real installations take one each."`
-	DatabaseURL   string `name:"database-url" placeholder:"URL" help:"Database: mysql://, postgres:// or sqlite://. Without it SQLite in --data-dir."`
-	DataDir       string `default:"data" placeholder:"DIR" help:"Where an embedded installation keeps its database and its secret."`
-	RedisPool     int    `default:"64" help:"Connections to Redis at most."`
-	DatabaseConns int    `default:"16" help:"Connections to the database at most."`
+	RedisURL     string `name:"redis-url" placeholder:"URL" help:"Redis, like redis://:password@host:6379/0. Without it Redis is embedded, and the line does not survive a restart."`
+	RedisURLFile string `name:"redis-url-file" placeholder:"FILE" help:"File with the URL of Redis."`
+	AMQPURLFile  string `name:"amqp-url-file" env:"SLUICE_AMQP_URL_FILE" placeholder:"FILE" help:"File with the URL of RabbitMQ."`
+	AMQPURL      string `name:"amqp-url" env:"SLUICE_AMQP_URL" placeholder:"URL" help:"RabbitMQ, like amqp://user:password@host:5672/vhost. Without it orders are handed over inside the process."`
+	AMQPPrefix   string `name:"amqp-prefix" env:"SLUICE_AMQP_PREFIX" hidden:"" placeholder:"TEXT" help:"Put before the names of exchanges and queues, the same on every node. For tests, which cannot make virtual hosts over AMQP; real installations take one each."`
+	databaseFlags
+	RedisPool     int `default:"64" help:"Connections to Redis at most."`
+	DatabaseConns int `default:"16" help:"Connections to the database at most."`
 
 	LimitUser    queue.Rate `default:"20/s" help:"Joins and grabs of one user in one sale, like 20/s; 0 is no limit."`
 	LimitAddress queue.Rate `default:"0" help:"Joins and grabs from one address in one sale; 0 is no limit. Whole towns may share an address."`
@@ -34,15 +35,30 @@ type backendFlags struct {
 // embedded says whether everything lives in this process.
 func (f backendFlags) embedded() bool { return f.RedisURL == "" }
 
-// check refuses combinations that would lose orders or cannot work.
-func (f backendFlags) check() error {
+// read returns the flags with the URLs that were given as files, and refuses combinations that would lose orders or
+// cannot work.
+func (f backendFlags) read() (backendFlags, error) {
+	var err error
+	if f.RedisURL, err = valueOrFile("redis-url", f.RedisURL, f.RedisURLFile); err != nil {
+		return f, err
+	}
+	if f.AMQPURL, err = valueOrFile("amqp-url", f.AMQPURL, f.AMQPURLFile); err != nil {
+		return f, err
+	}
+	if f.DatabaseURL, err = valueOrFile("database-url", f.DatabaseURL, f.DatabaseURLFile); err != nil {
+		return f, err
+	}
+	f.RedisURLFile, f.AMQPURLFile, f.DatabaseURLFile = "", "", ""
 	if f.RedisURL == "" && f.AMQPURL != "" {
-		return usagef("--amqp-url needs --redis-url: workers elsewhere could not reach a Redis inside this process")
+		return f, usagef("--amqp-url needs --redis-url: workers elsewhere could not reach a Redis inside this process")
+	}
+	if f.AMQPURL != "" && f.DatabaseURL == "" {
+		return f, usagef("--amqp-url needs --database-url: each node would keep the orders that it happened to be given in a file of its own")
 	}
 	if f.RedisPool < 2 || f.DatabaseConns < 1 {
-		return usagef("--redis-pool must be at least 2 and --database-conns at least 1")
+		return f, usagef("--redis-pool must be at least 2 and --database-conns at least 1")
 	}
-	return nil
+	return f, nil
 }
 
 // backends are what a node stands on, opened.
@@ -100,7 +116,7 @@ func openBackends(ctx context.Context, f backendFlags, node string, log *slog.Lo
 }
 
 func (b *backends) openStore(ctx context.Context) (err error) {
-	url, err := b.flags.databaseURL()
+	url, err := b.flags.url()
 	if err != nil {
 		return err
 	}
@@ -110,10 +126,18 @@ func (b *backends) openStore(ctx context.Context) (err error) {
 	return b.store.Migrate(ctx)
 }
 
-// databaseURL is the database that the flags name; for the embedded one the folder is made.
-func (f backendFlags) databaseURL() (string, error) {
-	if f.DatabaseURL != "" {
-		return f.DatabaseURL, nil
+// databaseFlags say where the rows are.
+type databaseFlags struct {
+	DatabaseURL     string `name:"database-url" placeholder:"URL" help:"Database: mysql://, postgres:// or sqlite://. Without it SQLite in --data-dir."`
+	DatabaseURLFile string `name:"database-url-file" placeholder:"FILE" help:"File with the URL of the database."`
+	DataDir         string `default:"data" placeholder:"DIR" help:"Where an embedded installation keeps its database and its secret."`
+}
+
+// url is the URL of the database that the flags name; for the embedded one the folder is made.
+func (f databaseFlags) url() (string, error) {
+	url, err := valueOrFile("database-url", f.DatabaseURL, f.DatabaseURLFile)
+	if url != "" || err != nil {
+		return url, err
 	}
 	if err := os.MkdirAll(f.DataDir, 0o700); err != nil {
 		return "", fmt.Errorf("make --data-dir: %w", err)

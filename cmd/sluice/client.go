@@ -10,7 +10,6 @@ import (
 	"mime"
 	"net/http"
 	"net/url"
-	"os"
 	"strings"
 	"time"
 )
@@ -31,21 +30,7 @@ type serverFlags struct {
 
 // adminToken returns the token, "" when neither flag was given.
 func (f serverFlags) adminToken() (string, error) {
-	if f.AdminTokenFile == "" {
-		return f.AdminToken, nil
-	}
-	if f.AdminToken != "" {
-		return "", usagef("--admin-token and --admin-token-file are both given (perhaps by SLUICE_ADMIN_TOKEN or SLUICE_ADMIN_TOKEN_FILE): keep one")
-	}
-	data, err := os.ReadFile(f.AdminTokenFile)
-	if err != nil {
-		return "", fmt.Errorf("read --admin-token-file: %w", err)
-	}
-	token := strings.TrimSpace(string(data))
-	if token == "" {
-		return "", fmt.Errorf("read --admin-token-file: %s is empty", f.AdminTokenFile)
-	}
-	return token, nil
+	return valueOrFile("admin-token", f.AdminToken, f.AdminTokenFile)
 }
 
 // client returns the client of that server.

@@ -82,7 +82,7 @@ func (c *demoCmd) Run(ctx context.Context, std *stdio) error {
 
 // start runs a node with everything embedded, and the sale on it.
 func (c *demoCmd) start(ctx context.Context, dir string, std *stdio) (*node, error) {
-	backends := backendFlags{DataDir: dir, RedisPool: 16, DatabaseConns: 8}
+	backends := backendFlags{databaseFlags: databaseFlags{DataDir: dir}, RedisPool: 16, DatabaseConns: 8}
 	log := c.logger(std)
 	if c.LogLevel == "info" {
 		// What an operator wants to know is noise to somebody who watches a demo; trouble is not.

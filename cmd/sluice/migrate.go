@@ -9,8 +9,7 @@ import (
 
 // migrateCmd is `sluice migrate`.
 type migrateCmd struct {
-	DatabaseURL string `name:"database-url" placeholder:"URL" help:"Database: mysql://, postgres:// or sqlite://. Without it SQLite in --data-dir."`
-	DataDir     string `default:"data" placeholder:"DIR" help:"Where an embedded installation keeps its database."`
+	databaseFlags
 }
 
 // Help is shown below the flags.
@@ -24,7 +23,7 @@ Example:
 
 // Run migrates.
 func (c *migrateCmd) Run(ctx context.Context, std *stdio) error {
-	url, err := backendFlags{DatabaseURL: c.DatabaseURL, DataDir: c.DataDir}.databaseURL()
+	url, err := c.databaseFlags.url()
 	if err != nil {
 		return err
 	}

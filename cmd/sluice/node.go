@@ -53,11 +53,8 @@ type node struct {
 	drain     time.Duration
 }
 
-// newNode opens what a node stands on. The caller closes it.
+// newNode opens what a node stands on, by flags that were read. The caller closes it.
 func newNode(ctx context.Context, f backendFlags, log *slog.Logger) (*node, error) {
-	if err := f.check(); err != nil {
-		return nil, err
-	}
 	n := &node{name: nodeName(), log: log, registry: prometheus.NewRegistry(), failed: make(chan error, 2)}
 	n.log = log.With("node", n.name)
 	n.registry.MustRegister(collectors.NewGoCollector(), collectors.NewProcessCollector(collectors.ProcessCollectorOpts{}))

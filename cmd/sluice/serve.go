@@ -79,14 +79,18 @@ Example:
 // Run serves until ctx ends.
 func (c *serveCmd) Run(ctx context.Context, std *stdio) error {
 	log := c.logger(std)
-	settings, err := c.settings(c.backendFlags, log)
+	stands, err := c.backendFlags.read()
 	if err != nil {
 		return err
 	}
-	if c.NoWorker && (c.embedded() || c.AMQPURL == "") {
+	if c.NoWorker && stands.AMQPURL == "" {
 		return usagef("--no-worker needs --redis-url and --amqp-url: workers elsewhere could not reach the orders of this process")
 	}
-	n, err := newNode(ctx, c.backendFlags, log)
+	settings, err := c.settings(stands, log)
+	if err != nil {
+		return err
+	}
+	n, err := newNode(ctx, stands, log)
 	if err != nil {
 		return err
 	}
@@ -94,7 +98,7 @@ func (c *serveCmd) Run(ctx context.Context, std *stdio) error {
 	if err := n.run(ctx, settings, c.workerFlags, !c.NoWorker); err != nil {
 		return err
 	}
-	n.log.Info("serving", "url", n.URL, "redis", where(c.RedisURL), "broker", where(c.AMQPURL), "database", n.backends.store.Dialect(), "workers", !c.NoWorker)
+	n.log.Info("serving", "url", n.URL, "redis", where(stands.RedisURL), "broker", where(stands.AMQPURL), "database", n.backends.store.Dialect(), "workers", !c.NoWorker)
 	return n.wait(ctx)
 }
 

@@ -4,7 +4,6 @@ import (
 	"bufio"
 	"context"
 	"fmt"
-	"os"
 	"strconv"
 	"strings"
 	"time"
@@ -25,19 +24,12 @@ type secretFlags struct {
 
 // secrets returns all secrets, the signing one first; none when neither flag was given.
 func (f secretFlags) secrets() ([][]byte, error) {
-	given := f.Secret
-	if f.SecretFile != "" {
-		if len(given) > 0 {
-			return nil, usagef("--secret and --secret-file are both given (perhaps by SLUICE_SECRET or SLUICE_SECRET_FILE): keep one")
-		}
-		data, err := os.ReadFile(f.SecretFile)
-		if err != nil {
-			return nil, fmt.Errorf("read --secret-file: %w", err)
-		}
-		given = strings.FieldsFunc(string(data), func(r rune) bool { return r == ',' || r == '\n' || r == '\r' })
+	given, err := valueOrFile("secret", strings.Join(f.Secret, ","), f.SecretFile)
+	if err != nil {
+		return nil, err
 	}
 	var secrets [][]byte
-	for _, secret := range given {
+	for _, secret := range strings.FieldsFunc(given, func(r rune) bool { return r == ',' || r == '\n' || r == '\r' }) {
 		if secret = strings.TrimSpace(secret); secret != "" {
 			secrets = append(secrets, []byte(secret))
 		}

@@ -79,7 +79,7 @@ func TestTokenCommandRefusesWhatCannotWork(t *testing.T) {
 	}{
 		"no secret":      {[]string{"--user", "a"}, exitUsage, "give --secret or --secret-file"},
 		"two sources":    {[]string{"--user", "a", "--secret", "s", "--secret-file", empty}, exitUsage, "keep one"},
-		"empty file":     {[]string{"--user", "a", "--secret-file", empty}, exitFailed, "holds no secret"},
+		"empty file":     {[]string{"--user", "a", "--secret-file", empty}, exitFailed, "is empty"},
 		"no file":        {[]string{"--user", "a", "--secret-file", empty + "x"}, exitFailed, "no such file"},
 		"no user":        {[]string{"--secret", "s"}, exitUsage, "--user=ID"},
 		"empty user":     {[]string{"--secret", "s", "--user", ""}, exitUsage, "1 to 128 bytes"},

@@ -25,10 +25,14 @@ Example:
 
 // Run works until ctx ends, and then finishes the batch in hand.
 func (c *workerCmd) Run(ctx context.Context, std *stdio) error {
-	if c.embedded() || c.AMQPURL == "" {
-		return usagef("a worker needs --redis-url and --amqp-url, and usually --database-url: an embedded installation works by itself")
+	stands, err := c.backendFlags.read()
+	if err != nil {
+		return err
 	}
-	n, err := newNode(ctx, c.backendFlags, c.logger(std))
+	if stands.AMQPURL == "" {
+		return usagef("a worker needs --redis-url, --amqp-url and --database-url: an embedded installation works by itself")
+	}
+	n, err := newNode(ctx, stands, c.logger(std))
 	if err != nil {
 		return err
 	}

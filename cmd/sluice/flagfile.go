@@ -1,0 +1,29 @@
+package main
+
+import (
+	"fmt"
+	"os"
+	"strings"
+)
+
+// valueOrFile returns the value of a secret flag, or what the file of its --…-file twin holds, without the white space
+// around it; "" when neither was given. A file keeps a secret out of the process list and of the environment. It fails
+// when both were given, and for a file that cannot be read or is empty.
+func valueOrFile(flag, value, file string) (string, error) {
+	if file == "" {
+		return value, nil
+	}
+	if value != "" {
+		variable := "SLUICE_" + strings.ToUpper(strings.ReplaceAll(flag, "-", "_"))
+		return "", usagef("--%s and --%s-file are both given (perhaps by %s or %s_FILE): keep one", flag, flag, variable, variable)
+	}
+	data, err := os.ReadFile(file)
+	if err != nil {
+		return "", fmt.Errorf("read --%s-file: %w", flag, err)
+	}
+	text := strings.TrimSpace(string(data))
+	if text == "" {
+		return "", fmt.Errorf("read --%s-file: %s is empty", flag, file)
+	}
+	return text, nil
+}
