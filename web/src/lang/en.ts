@@ -63,7 +63,7 @@ export const en = {
   etaAbout: (range: string) => `about ${range}`,
   stock: "Stock",
   stockState: { available: "Available", held: "All reserved", gone: "Sold out" },
-  chance: "Chance",
+  chance: (word: string) => `Chance: ${word}.`,
   chanceWord: { likely: "Good", possible: "Possible", unlikely: "Small" },
   chanceMore: {
     likely: "Fewer people are ahead of you than there are units left.",

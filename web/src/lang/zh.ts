@@ -60,7 +60,7 @@ export const zh: Messages = {
   etaAbout: (range) => `约 ${range}`,
   stock: "库存",
   stockState: { available: "有货", held: "已全部预留", gone: "已售罄" },
-  chance: "机会",
+  chance: (word) => `机会：${word}。`,
   chanceWord: { likely: "较大", possible: "有可能", unlikely: "较小" },
   chanceMore: {
     likely: "您前面的人数少于剩余件数。",

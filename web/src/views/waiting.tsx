@@ -74,10 +74,7 @@ export function QueuedView({ view, paused }: { view: View & { name: "queued" }; 
       </dl>
       {view.stock === "available" ? (
         <p class="more">
-          <strong>
-            {t.chance}: {t.chanceWord[view.chance]}.
-          </strong>{" "}
-          {t.chanceMore[view.chance]}
+          <strong>{t.chance(t.chanceWord[view.chance])}</strong> {t.chanceMore[view.chance]}
         </p>
       ) : (
         <p class="more">{view.stock === "held" ? t.heldMore : t.goneMore}</p>
