@@ -3,6 +3,7 @@ package queue
 import (
 	"context"
 	"fmt"
+	"time"
 )
 
 // Adoption says what adopting an order did.
@@ -17,59 +18,82 @@ const (
 	OtherMark                 // the user holds another order
 )
 
-// Adopt makes sure that orders which the database accepted have their marks in Redis, and tells their shoppers that they
-// are confirmed. It is idempotent. The adoptions come in the order of the orders, which are all of one sale. Errors:
-// Unavailable.
+// decidedPage is how many orders one call of a script handles: short enough that grabs in between wait for
+// milliseconds.
+const decidedPage = 500
+
+// Adopt makes sure that orders which are live in the database have their marks in Redis, and tells their shoppers in
+// what status they are. It is idempotent. The adoptions come in the order of the orders, which are all of one sale.
+// Errors: Unavailable.
 func (q *Queue) Adopt(ctx context.Context, sale string, orders []Order) ([]Adoption, error) {
-	return q.adopt(ctx, sale, orders, Confirmed)
+	return q.adopt(ctx, sale, orders, "1")
 }
 
-func (q *Queue) adopt(ctx context.Context, sale string, orders []Order, status OrderStatus) ([]Adoption, error) {
-	const page = 500
+func (q *Queue) adopt(ctx context.Context, sale string, orders []Order, announce string) ([]Adoption, error) {
+	codes, err := q.decided(ctx, "adopt", sale, announce, orders)
+	adoptions := make([]Adoption, len(codes))
+	for i, code := range codes {
+		adoptions[i] = Adoption(code)
+	}
+	return adoptions, err
+}
+
+// Release gives the stock of orders that ended back, each once, and tells their shoppers the status that ended them. It
+// says for each, all of one sale, whether stock was given back now. While the sale recovers it does nothing. Errors:
+// Unavailable.
+func (q *Queue) Release(ctx context.Context, sale string, orders []Order) (released []bool, err error) {
+	return q.release(ctx, sale, orders, "ended")
+}
+
+func (q *Queue) release(ctx context.Context, sale string, orders []Order, why string) ([]bool, error) {
+	codes, err := q.decided(ctx, "release", sale, why, orders)
+	released := make([]bool, len(codes))
+	for i, code := range codes {
+		released[i] = code == 1
+	}
+	return released, err
+}
+
+// decided brings what the database decided about orders to Redis, by a script that answers with a number for each. Where
+// it fails, the orders before were handled.
+func (q *Queue) decided(ctx context.Context, script, sale, mode string, orders []Order) ([]int64, error) {
 	k := keysOf(sale)
-	adoptions := make([]Adoption, 0, len(orders))
-	for start := 0; start < len(orders); start += page {
-		part := orders[start:min(start+page, len(orders))]
-		args := make([]any, 0, 1+7*len(part))
-		args = append(args, string(status))
+	names := []string{k.meta, k.stock, k.winners, k.past, k.news}
+	codes := make([]int64, 0, len(orders))
+	for start := 0; start < len(orders); start += decidedPage {
+		part := orders[start:min(start+decidedPage, len(orders))]
+		args := make([]any, 0, 1+8*len(part))
+		args = append(args, mode)
 		for _, o := range part {
-			args = append(args, o.User, o.ID, o.Item, o.Qty, o.CreatedAt, o.PayBy, o.RequestID)
+			payBy := o.PayBy
+			if o.Status == Paid {
+				payBy = 0 // nothing waits for its units any more
+			}
+			args = append(args, o.User, o.ID, o.Item, o.Qty, o.CreatedAt, payBy, o.RequestID, string(o.Status))
 		}
-		v, err := q.run(ctx, "adopt", []string{k.meta, k.stock, k.winners, k.past, k.news}, args)
+		v, err := q.run(ctx, script, names, args)
 		if err != nil {
-			return nil, err
+			return codes, fmt.Errorf("%s %d orders of sale %s: %w", script, len(part), sale, err)
 		}
-		r := &reply{script: "adopt"}
+		r := &reply{script: script}
 		if len(r.list(v, 0)) == 0 {
-			return nil, errNotHere(sale)
+			return codes, errNotHere(sale)
 		}
 		for _, code := range r.list(v, len(part)) {
-			adoptions = append(adoptions, Adoption(r.int(code)))
+			codes = append(codes, r.int(code))
 		}
 		if r.err != nil {
-			return nil, r.err
+			return codes, r.err
 		}
 	}
-	return adoptions, nil
+	return codes, nil
 }
 
-// Release gives the stock of an order back, once, and tells its shopper the status that ended it. It says whether stock
-// was given back now. Errors: Unavailable.
-func (q *Queue) Release(ctx context.Context, order Order, status OrderStatus) (bool, error) {
-	return q.release(ctx, order, status)
-}
-
-func (q *Queue) release(ctx context.Context, o Order, status OrderStatus) (bool, error) {
-	k := keysOf(o.Sale)
-	v, err := q.run(ctx, "release", []string{k.meta, k.stock, k.winners, k.past, k.news},
-		[]any{string(status), o.User, o.ID, o.Item, o.Qty, o.CreatedAt, o.PayBy, o.RequestID})
+// Time is the clock of Redis, ms since the epoch: the only one that decides anything. Errors: Unavailable.
+func (q *Queue) Time(ctx context.Context) (int64, error) {
+	at, err := q.rdb.Time(ctx).Result()
 	if err != nil {
-		return false, fmt.Errorf("release order %s: %w", o.ID, err)
+		return 0, fmt.Errorf("read the clock of redis: %w", err)
 	}
-	r := &reply{script: "release"}
-	n := r.int(v)
-	if n < 0 {
-		return false, errNotHere(o.Sale)
-	}
-	return n == 1, r.err
+	return at.UnixNano() / int64(time.Millisecond), nil
 }

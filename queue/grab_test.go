@@ -118,7 +118,7 @@ func TestALateRetryAfterACancelTakesNothing(t *testing.T) {
 		sale := l.start(withoutLine)
 		first := l.grab(sale.ID, "ann", "r1")
 		for range 3 {
-			if _, err := l.Release(t.Context(), *first.Order, queue.Cancelled); err != nil {
+			if _, err := l.Release(t.Context(), sale.ID, []queue.Order{*first.Order}); err != nil {
 				t.Fatal(err)
 			}
 		}

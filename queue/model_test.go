@@ -430,10 +430,30 @@ func compareWithModel(t *rapid.T, l modelLine) {
 			if order.ID == "" {
 				return
 			}
-			released, err := l.Release(ctx, order, queue.Cancelled)
+			released, err := l.Release(ctx, sale.ID, []queue.Order{order})
 			must(err, "release")
-			if released != live {
+			if released[0] != live {
 				t.Fatalf("released %v, want %v", released, live)
+			}
+		},
+		"an order is paid": func(t *rapid.T) {
+			u := pick(t, users, func(u string) bool { return m.winners[u].ID != "" })
+			order, live := m.winners[u]
+			if !live {
+				return
+			}
+			if order.PayBy > 0 {
+				m.held -= order.Qty
+			}
+			order.PayBy = 0
+			m.winners[u] = order
+			order.Status = queue.Paid
+			for range rapid.IntRange(1, 2).Draw(t, "times") {
+				got, err := l.Adopt(ctx, sale.ID, []queue.Order{order})
+				must(err, "adopt a paid order")
+				if got[0] != queue.Marked {
+					t.Fatalf("adopting a paid order did %d", got[0])
+				}
 			}
 		},
 		"the database knows an order": func(t *rapid.T) {

@@ -72,6 +72,9 @@ func TestALostSaleIsRebuiltFromItsOrders(t *testing.T) {
 				t.Fatalf("%s repeats its grab and gets %+v", order.User, g)
 			}
 		}
+		if g := l.grab(sale.ID, "ended", ended.RequestID); !g.Ended || g.Order.ID != ended.ID || l.units(sale.ID, "main") != 5 {
+			t.Fatalf("the late retry of a cancelled order gets %+v", g)
+		}
 		if g := l.grab(sale.ID, "ended", "another"); g.Result != queue.Success || g.Replay {
 			t.Fatalf("whose order was cancelled gets %+v", g)
 		}
@@ -142,7 +145,7 @@ func TestAnOrderThatCannotBeAdoptedSaysWhy(t *testing.T) {
 		if err != nil || fmt.Sprint(got) != fmt.Sprint([]queue.Adoption{queue.Taken, queue.Marked, queue.NoStock, queue.OtherMark}) {
 			t.Fatalf("got %v %v", got, err)
 		}
-		if released, err := l.Release(t.Context(), other, queue.Rejected); err != nil || released {
+		if released, err := l.Release(t.Context(), sale.ID, []queue.Order{other}); err != nil || released[0] {
 			t.Fatalf("an order without a mark gave stock back: %v %v", released, err)
 		}
 		if left := l.units(sale.ID, "main"); left != 0 {

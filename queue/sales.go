@@ -154,22 +154,25 @@ func (q *Queue) control(ctx context.Context, id, action string) (Sale, error) {
 
 // Restore puts a sale right whose Redis state is missing or of another run of the server: total stock where nothing is
 // there, then the mark of every live order in the database, taking its stock where the mark was lost, and the release
-// of orders that ended. `orders` yields the orders of the database in pages. The sale is granted again when it returns
+// of orders that ended. `orders` yields the orders of the database in pages, in the order of their ids. The sale is granted again when it returns
 // nil. It may run several times, also at once: every step is idempotent for each order. Errors: Unavailable.
 func (q *Queue) Restore(ctx context.Context, sale Sale, orders func(yield func([]Order) error) error) error {
 	if err := q.Install(ctx, sale); err != nil {
 		return err
 	}
 	err := orders(func(page []Order) error {
-		live := make([]Order, 0, len(page))
+		var live, ended []Order
 		for _, order := range page {
 			if order.Status.Live() {
 				live = append(live, order)
-			} else if _, err := q.release(ctx, order, ""); err != nil {
-				return err
+			} else {
+				ended = append(ended, order)
 			}
 		}
-		_, err := q.adopt(ctx, sale.ID, live, "")
+		if _, err := q.release(ctx, sale.ID, ended, "recovery"); err != nil {
+			return err
+		}
+		_, err := q.adopt(ctx, sale.ID, live, "0")
 		return err
 	})
 	if err != nil {

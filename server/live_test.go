@@ -228,7 +228,7 @@ func TestARepeatedGrabTakesNothingAndFindsItsOrder(t *testing.T) {
 		ID: order["id"].(string), Sale: s.sale, Item: queue.MainItem, User: "ann", Qty: 1, RequestID: "r", Status: queue.Cancelled,
 	}
 	s.store.orders = append(s.store.orders, row)
-	if released, err := s.line.Release(t.Context(), row, queue.Cancelled); err != nil || !released {
+	if released, err := s.line.Release(t.Context(), s.sale, []queue.Order{row}); err != nil || !released[0] {
 		t.Fatalf("got %v, %v", released, err)
 	}
 	late := s.must(http.StatusOK, http.MethodPost, path, `{"request_id":"r"}`, s.as("ann"))

@@ -204,7 +204,7 @@ func TestAnOrderThatEndsIsToldAndTheNextOneIsANewOrder(t *testing.T) {
 	tab.grab("r1")
 	order := tab.await("success").order(t)
 	watching.await("sold_out", func(s frame) bool { return s.Stock == "held" })
-	if _, err := f.line.Release(t.Context(), f.rowOf(order, "ann", queue.Expired), queue.Expired); err != nil {
+	if _, err := f.line.Release(t.Context(), f.sale, []queue.Order{f.rowOf(order, "ann", queue.Expired)}); err != nil {
 		t.Fatal(err)
 	}
 	if ended := tab.await("order").order(t); ended.ID != order.ID || ended.Status != queue.Expired {
@@ -607,7 +607,7 @@ func TestWithoutALineTheOpeningIsTheTurnOfAll(t *testing.T) {
 		tabs[0].grab("r")
 		return tabs[0].await("success").order(t)
 	}()
-	if _, err := f.line.Release(t.Context(), f.rowOf(order, "ann", queue.Cancelled), queue.Cancelled); err != nil {
+	if _, err := f.line.Release(t.Context(), f.sale, []queue.Order{f.rowOf(order, "ann", queue.Cancelled)}); err != nil {
 		t.Fatal(err)
 	}
 	tabs[0].await("order", func(o frame) bool { return o.order(t).Status == queue.Cancelled })

@@ -29,7 +29,7 @@ type orderStore interface {
 // adopter is the part of the [queue.Queue] that a Writer needs: it learns what the database has decided.
 type adopter interface {
 	Adopt(ctx context.Context, sale string, orders []queue.Order) ([]queue.Adoption, error)
-	Release(ctx context.Context, order queue.Order, status queue.OrderStatus) (released bool, err error)
+	Release(ctx context.Context, sale string, orders []queue.Order) (released []bool, err error)
 }
 
 // source is the part of a Broker that a Writer needs.
@@ -217,13 +217,12 @@ func (w *Writer) count(written []Written) {
 // announce tells Redis what the database has decided. A live order must have its mark there; the units of any other
 // one must be given back. Either is done again for an order that was known: who knows how far the last try came.
 func (w *Writer) announce(ctx context.Context, feed Feed, written []Written) error {
-	live := map[string][]queue.Order{} // by sale
-	var over []queue.Order
+	live, over := map[string][]queue.Order{}, map[string][]queue.Order{} // by sale
 	for _, one := range written {
 		if one.Order.Status.Live() {
 			live[one.Order.Sale] = append(live[one.Order.Sale], one.Order)
 		} else {
-			over = append(over, one.Order)
+			over[one.Order.Sale] = append(over[one.Order.Sale], one.Order)
 		}
 	}
 	for sale, orders := range live {
@@ -231,7 +230,12 @@ func (w *Writer) announce(ctx context.Context, feed Feed, written []Written) err
 			return err
 		}
 	}
-	return w.release(ctx, feed, over)
+	for sale, orders := range over {
+		if err := w.release(ctx, feed, sale, orders); err != nil {
+			return err
+		}
+	}
+	return nil
 }
 
 // adopt makes sure that live orders of a sale have their marks in Redis, and announces them to their shoppers.
@@ -258,25 +262,24 @@ func (w *Writer) adopt(ctx context.Context, feed Feed, sale string, orders []que
 	return err
 }
 
-// release gives the units of orders that are not live back in Redis.
-func (w *Writer) release(ctx context.Context, feed Feed, orders []queue.Order) error {
-	var done []string
-	for _, order := range orders {
-		err := w.insist(ctx, feed, "release rejected orders", isAnswer, func(ctx context.Context) error {
-			_, err := w.queue.Release(ctx, order, order.Status)
-			return err
-		})
-		if err == nil {
-			done = append(done, order.ID)
-		} else if !isAnswer(err) {
-			return err
-		} // Redis does not have the sale: the move stays pending in the database until it does
+// release gives the units of a sale's orders that are not live back in Redis.
+func (w *Writer) release(ctx context.Context, feed Feed, sale string, orders []queue.Order) error {
+	err := w.insist(ctx, feed, "release rejected orders", isAnswer, func(ctx context.Context) error {
+		_, err := w.queue.Release(ctx, sale, orders)
+		return err
+	})
+	if isAnswer(err) {
+		return nil // Redis does not have the sale: the moves stay pending in the database until it does
 	}
-	if len(done) == 0 {
-		return nil
+	if err != nil {
+		return err
+	}
+	ids := make([]string, len(orders))
+	for i, order := range orders {
+		ids[i] = order.ID
 	}
 	return w.insist(ctx, feed, "mark stock moves as done", never, func(ctx context.Context) error {
-		return w.store.MoveDone(ctx, done)
+		return w.store.MoveDone(ctx, ids)
 	})
 }
 

@@ -110,15 +110,22 @@ func (l *ledger) Adopt(_ context.Context, sale string, orders []queue.Order) ([]
 	return make([]queue.Adoption, len(orders)), nil
 }
 
-func (l *ledger) Release(_ context.Context, order queue.Order, status queue.OrderStatus) (bool, error) {
-	if err := l.before("release", []queue.Order{order}); err != nil {
-		return false, err
+func (l *ledger) Release(_ context.Context, sale string, orders []queue.Order) ([]bool, error) {
+	if err := l.before("release", orders); err != nil {
+		return nil, err
 	}
 	l.mu.Lock()
 	defer l.mu.Unlock()
-	l.steps = append(l.steps, "release "+string(status))
-	l.freed[order.ID]++
-	return true, nil
+	released := make([]bool, len(orders))
+	for i, order := range orders {
+		if order.Sale != sale {
+			return nil, fmt.Errorf("an order of sale %s was released with those of %s", order.Sale, sale)
+		}
+		l.steps = append(l.steps, "release "+string(order.Status))
+		l.freed[order.ID]++
+		released[i] = true
+	}
+	return released, nil
 }
 
 // count is how many rows there are.
