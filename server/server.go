@@ -34,6 +34,16 @@ type Orders interface {
 	OrdersOf(ctx context.Context, user, sale string) ([]queue.Order, error)
 }
 
+// Cashier takes payments and cancellations of orders that have a row. worker.Cashier is one. Errors of all: NoSuchOrder,
+// and Conflict with the order as it is when it does not allow that.
+type Cashier interface {
+	// Pay takes the demonstration payment.
+	Pay(ctx context.Context, order string) (queue.Order, error)
+	Cancel(ctx context.Context, order string) (queue.Order, error)
+	// Payment records an event of a payment provider; Invalid for an unknown status.
+	Payment(ctx context.Context, event, order, status string) (queue.Order, error)
+}
+
 // SaleStore is where sales outlive Redis. worker.Store is one.
 type SaleStore interface {
 	SaveSale(ctx context.Context, sale queue.Sale) error
@@ -88,6 +98,7 @@ type Options struct {
 	Hub       *hub.Hub
 	Orders    Orders
 	Sales     SaleStore
+	Cashier   Cashier   // nil = orders cannot be paid or cancelled here
 	Snapshots Snapshots // nil = those of the rooms that Run keeps
 	Auditor   Auditor   // nil = the audit is answered with 503
 	AuditLog  AuditLog  // nil = changes are in the log only
@@ -98,6 +109,7 @@ type Options struct {
 
 	Secrets        [][]byte   // the first signs, all verify
 	AdminToken     string     // "" = the admin API is off
+	WebhookSecrets [][]byte   // sign the events of a payment provider, which then alone may pay; none = demonstration payments
 	Auth           []string   // which of "jwt", "hmac" and "guest" may say who is asking
 	Origins        []string   // pages of other origins that may call the API, as scheme://host[:port]
 	TrustedProxies []string   // addresses or ranges whose X-Forwarded-For is believed; none = the peer's own address
@@ -229,6 +241,9 @@ func (s *Server) routes() {
 	api.POST("/seckill/:sale", s.postGrab, s.limit)
 	api.GET("/orders", s.listOrders, s.limit)
 	api.GET("/orders/:order", s.showOrder, s.limit)
+	api.POST("/orders/:order/pay", s.payOrder, s.limit)
+	api.POST("/orders/:order/cancel", s.cancelOrder, s.limit)
+	api.POST("/webhooks/payment", s.paymentEvent)
 
 	s.echo.GET("/ws/v1/sales/:sale", s.openSocket)
 

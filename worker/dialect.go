@@ -22,7 +22,10 @@ type dialect struct {
 	goose     goose.Dialect
 	bySale    string // makes a query use the index orders_by_sale; "" where it does by itself
 	maxParams int    // parameters of one statement, at most
-	migrating migrationLock
+	// skipLocked ends a SELECT that locks its rows and leaves out those that others have locked; "" where a transaction
+	// that writes is alone anyway.
+	skipLocked string
+	migrating  migrationLock
 }
 
 // open makes a Store from a database URL, without reaching out to the database.
@@ -77,11 +80,12 @@ func openMySQL(rawURL string) (*Store, error) {
 	pool := func() *sqlx.DB { return sqlx.NewDb(sql.OpenDB(connector), "mysql") }
 	db := pool()
 	return &Store{db: db, writer: db, dialect: dialect{
-		name:      "mysql",
-		goose:     goose.DialectMySQL,
-		bySale:    "FORCE INDEX (orders_by_sale)",
-		maxParams: 65535,
-		migrating: migrationLock{open: func() (*sqlx.DB, error) { return pool(), nil }, take: takeMySQL},
+		name:       "mysql",
+		goose:      goose.DialectMySQL,
+		bySale:     "FORCE INDEX (orders_by_sale)",
+		skipLocked: " FOR UPDATE SKIP LOCKED",
+		maxParams:  65535,
+		migrating:  migrationLock{open: func() (*sqlx.DB, error) { return pool(), nil }, take: takeMySQL},
 	}}, nil
 }
 
@@ -111,10 +115,11 @@ func openPostgres(rawURL string) (*Store, error) {
 	pool := func() *sqlx.DB { return sqlx.NewDb(stdlib.OpenDB(*cfg), "pgx") }
 	db := pool()
 	return &Store{db: db, writer: db, dialect: dialect{
-		name:      "postgres",
-		goose:     goose.DialectPostgres,
-		maxParams: 65535,
-		migrating: migrationLock{open: func() (*sqlx.DB, error) { return pool(), nil }, take: takePostgres},
+		name:       "postgres",
+		goose:      goose.DialectPostgres,
+		skipLocked: " FOR UPDATE SKIP LOCKED",
+		maxParams:  65535,
+		migrating:  migrationLock{open: func() (*sqlx.DB, error) { return pool(), nil }, take: takePostgres},
 	}}, nil
 }
 

@@ -3,7 +3,6 @@ package worker
 import (
 	"errors"
 	"slices"
-	"sync/atomic"
 	"testing"
 
 	"sluice/queue"
@@ -187,104 +186,5 @@ func TestStoreNeedsOneConnectionOnly(t *testing.T) {
 			t.Fatal(err)
 		}
 		wantSold(t, s, "phone", 10)
-	})
-}
-
-func TestStorePayingKeepsTheUnits(t *testing.T) {
-	eachStore(t, func(t *testing.T, s *Store) {
-		save(t, s, sellOut("phone", 1, 5))
-		want := write(t, s, grab("phone", 1))[0].Order
-		want.Status, want.PaidAt = queue.Paid, opening+5003
-		paid, err := s.Transition(t.Context(), want.ID, queue.Confirmed, queue.Paid, opening+5003)
-		if err != nil {
-			t.Fatal(err)
-		}
-		wantSame(t, "the paid order", paid, want)
-		again, err := s.Transition(t.Context(), want.ID, queue.Confirmed, queue.Paid, opening+9000)
-		wantCode(t, err, queue.Conflict)
-		wantSame(t, "the order paid again", again, want)
-		wantSold(t, s, "phone", 1)
-		moves, err := s.Moves(t.Context(), 0, 10)
-		if err != nil {
-			t.Fatal(err)
-		}
-		wantSame(t, "the moves", moves, []Move{})
-	})
-}
-
-func TestStoreOfPayingExpiringAndCancellingOneWins(t *testing.T) {
-	eachStore(t, func(t *testing.T, s *Store) {
-		const count = 20
-		save(t, s, sellOut("phone", 1, count))
-		var kept atomic.Int64
-		for _, w := range write(t, s, grabs("phone", 0, count)...) {
-			var winners atomic.Int64
-			together(6, func(i int) {
-				to := []queue.OrderStatus{queue.Paid, queue.Expired, queue.Cancelled}[i%3]
-				_, err := s.Transition(t.Context(), w.Order.ID, queue.Confirmed, to, opening)
-				switch {
-				case err == nil:
-					winners.Add(1)
-					if to == queue.Paid {
-						kept.Add(1)
-					}
-				case queue.CodeOf(err) != queue.Conflict:
-					t.Error(err)
-				}
-			})
-			if winners.Load() != 1 {
-				t.Errorf("order %s was moved %d times", w.Order.ID, winners.Load())
-			}
-		}
-		wantSold(t, s, "phone", kept.Load())
-		moves, err := s.Moves(t.Context(), 0, 2*count)
-		if err != nil {
-			t.Fatal(err)
-		}
-		if int64(len(moves)) != count-kept.Load() {
-			t.Errorf("%d orders gave their units back and left %d moves", count-kept.Load(), len(moves))
-		}
-	})
-}
-
-func TestStoreMovesArePendingUntilTheyAreDone(t *testing.T) {
-	eachStore(t, func(t *testing.T, s *Store) {
-		save(t, s, sellOut("phone", 1, 4))
-		write(t, s, grabs("phone", 0, 6)...)
-		cancelled, err := s.Transition(t.Context(), grab("phone", 2).ID, queue.Confirmed, queue.Cancelled, opening)
-		if err != nil {
-			t.Fatal(err)
-		}
-		var kinds []string
-		var after int64
-		for {
-			moves, err := s.Moves(t.Context(), after, 2)
-			if err != nil {
-				t.Fatal(err)
-			}
-			if len(moves) == 0 {
-				break
-			}
-			for _, move := range moves {
-				kinds, after = append(kinds, move.Kind), move.ID
-			}
-		}
-		wantSame(t, "the kinds of moves", kinds, []string{"reject", "reject", "cancelled"})
-		for range 2 {
-			if err := s.MoveDone(t.Context(), []string{grab("phone", 4).ID, grab("phone", 5).ID, grab("phone", 0).ID, "nobody"}); err != nil {
-				t.Fatal(err)
-			}
-		}
-		if err := s.MoveDone(t.Context(), nil); err != nil {
-			t.Fatal(err)
-		}
-		moves, err := s.Moves(t.Context(), 0, 10)
-		if err != nil {
-			t.Fatal(err)
-		}
-		if len(moves) != 1 {
-			t.Fatalf("pending moves: %+v", moves)
-		}
-		wantSame(t, "the order of the pending move", moves[0].Order, cancelled)
 	})
 }

@@ -264,10 +264,7 @@ func (s *Store) insertOrders(ctx context.Context, tx *sqlx.Tx, fresh []queue.Ord
 
 // sell counts units as sold. Where another transaction has sold them since shelf looked, it is errOvertaken.
 func sell(ctx context.Context, tx *sqlx.Tx, sold map[product]int64) error {
-	products := slices.SortedFunc(maps.Keys(sold), func(a, b product) int {
-		return cmp.Or(cmp.Compare(a.sale, b.sale), cmp.Compare(a.item, b.item))
-	})
-	for _, p := range products {
+	for _, p := range inOrder(sold) {
 		updated, err := affected(tx.ExecContext(ctx, tx.Rebind(
 			"UPDATE items SET sold = sold + ?, version = version + 1 WHERE sale_id = ? AND item_id = ? AND sold + ? <= total"),
 			sold[p], p.sale, p.item, sold[p]))

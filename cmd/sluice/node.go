@@ -84,13 +84,14 @@ func (n *node) start(ctx context.Context, fn func(context.Context)) {
 	n.running.Go(func() { fn(ctx) })
 }
 
-// work starts the relays and writers. It returns at once.
+// work starts the relays and writers, and the sweeper of holds. It returns at once.
 func (n *node) work(ctx context.Context, f workerFlags, notifier *worker.Notifier) {
 	w := worker.New(worker.Options{
 		Queue: n.backends.queue, Store: n.backends.store, Broker: n.backends.broker(), Notifier: notifier,
 		Logger: n.log, Registerer: n.registry, Node: n.name, Batch: f.OrderBatch, RelayWindow: f.RelayWindow,
 	})
 	n.start(ctx, w.Run)
+	n.start(ctx, worker.NewSweeper(n.backends.queue, n.backends.store, n.log, n.registry).Run)
 }
 
 // restore starts what brings sales back to Redis.
@@ -105,6 +106,7 @@ func (n *node) serve(ctx context.Context, f serverSettings, notifier *worker.Not
 	n.hub = hub.New(hub.Options{Logger: n.log, Registerer: n.registry, ConnsPerKey: f.ConnsSeat})
 	opts := server.Options{
 		Queue: n.backends.queue, Orders: n.backends.store, Sales: n.backends.store, Hub: n.hub, Node: n.name,
+		Cashier: worker.NewCashier(n.backends.queue, n.backends.store, n.log), WebhookSecrets: f.webhook,
 		Auditor: auditor{worker.NewAuditor(n.backends.queue, n.backends.store, n.backends.broker())},
 		Secrets: f.secrets, AdminToken: f.admin, Auth: f.auth, Origins: f.Origins, TrustedProxies: f.TrustedProxies,
 		AuditLog: auditLog{n.backends.store}, NodeLimit: f.LimitNode, ConnsSeat: f.ConnsSeat,

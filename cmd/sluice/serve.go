@@ -2,9 +2,7 @@ package main
 
 import (
 	"context"
-	"fmt"
 	"log/slog"
-	"os"
 	"path/filepath"
 	"slices"
 	"strings"
@@ -17,19 +15,21 @@ import (
 // serveFlags are the settings of the server.
 type serveFlags struct {
 	secretFlags
-	AdminToken     string        `placeholder:"TOKEN" help:"Token of the admin API."`
-	AdminTokenFile string        `placeholder:"FILE" help:"File with the token of the admin API."`
-	Listen         string        `default:":8080" placeholder:"ADDRESS" help:"Where shoppers connect."`
-	OpsListen      string        `default:"127.0.0.1:9090" placeholder:"ADDRESS" help:"Where health, metrics and profiles are; empty is nowhere."`
-	Auth           []string      `placeholder:"KIND" help:"Who may say who is asking: jwt, hmac, guest. Guests are allowed without being asked for only in an embedded installation."`
-	Origins        []string      `placeholder:"ORIGIN" help:"Pages of other origins that may connect, like https://shop.example."`
-	TrustedProxies []string      `placeholder:"RANGE" help:"Proxies whose X-Forwarded-For is believed, like 10.0.0.0/8."`
-	LimitNode      queue.Rate    `default:"0" help:"Requests to this node's API, like 50000/s; 0 is no limit."`
-	ConnsSeat      int           `default:"8" help:"Connections that one seat may have at once."`
-	Drain          time.Duration `default:"15s" help:"Over how long shoppers are sent elsewhere when the node ends."`
-	FrameAncestors []string      `placeholder:"ORIGIN" help:"Pages that may show the shop's page inside theirs."`
-	TLSCert        string        `name:"tls-cert" placeholder:"FILE" help:"Certificate, to serve HTTPS."`
-	TLSKey         string        `name:"tls-key" placeholder:"FILE" help:"Key of the certificate."`
+	AdminToken        string        `placeholder:"TOKEN" help:"Token of the admin API."`
+	AdminTokenFile    string        `placeholder:"FILE" help:"File with the token of the admin API."`
+	Listen            string        `default:":8080" placeholder:"ADDRESS" help:"Where shoppers connect."`
+	OpsListen         string        `default:"127.0.0.1:9090" placeholder:"ADDRESS" help:"Where health, metrics and profiles are; empty is nowhere."`
+	Auth              []string      `placeholder:"KIND" help:"Who may say who is asking: jwt, hmac, guest. Guests are allowed without being asked for only in an embedded installation."`
+	Origins           []string      `placeholder:"ORIGIN" help:"Pages of other origins that may connect, like https://shop.example."`
+	TrustedProxies    []string      `placeholder:"RANGE" help:"Proxies whose X-Forwarded-For is believed, like 10.0.0.0/8."`
+	LimitNode         queue.Rate    `default:"0" help:"Requests to this node's API, like 50000/s; 0 is no limit."`
+	ConnsSeat         int           `default:"8" help:"Connections that one seat may have at once."`
+	Drain             time.Duration `default:"15s" help:"Over how long shoppers are sent elsewhere when the node ends."`
+	FrameAncestors    []string      `placeholder:"ORIGIN" help:"Pages that may show the shop's page inside theirs."`
+	WebhookSecret     []string      `placeholder:"SECRET" help:"Secrets that a payment provider signs its events with, separated by commas. With one, nothing else can pay an order."`
+	WebhookSecretFile string        `placeholder:"FILE" help:"File with the secrets of the payment provider."`
+	TLSCert           string        `name:"tls-cert" placeholder:"FILE" help:"Certificate, to serve HTTPS."`
+	TLSKey            string        `name:"tls-key" placeholder:"FILE" help:"Key of the certificate."`
 }
 
 // serverSettings are serveFlags with everything filled in.
@@ -38,6 +38,7 @@ type serverSettings struct {
 	secrets [][]byte
 	admin   string
 	auth    []string
+	webhook [][]byte
 }
 
 // logFlags say how a node logs.
@@ -135,9 +136,14 @@ func (f serveFlags) settings(b backendFlags, log *slog.Logger) (serverSettings, 
 	if s.secrets, err = f.secrets(); err != nil {
 		return s, err
 	}
-	if s.admin, err = f.adminToken(); err != nil {
+	if s.admin, err = valueOrFile("admin-token", f.AdminToken, f.AdminTokenFile); err != nil {
 		return s, err
 	}
+	webhook, err := valueOrFile("webhook-secret", strings.Join(f.WebhookSecret, ","), f.WebhookSecretFile)
+	if err != nil {
+		return s, err
+	}
+	s.webhook = splitSecrets(webhook)
 	if (f.TLSCert == "") != (f.TLSKey == "") {
 		return s, usagef("--tls-cert and --tls-key go together")
 	}
@@ -174,23 +180,4 @@ func (f serveFlags) settings(b backendFlags, log *slog.Logger) (serverSettings, 
 		log.Warn("no --auth given: guests are let in, which suits trying things out and not a real sale")
 	}
 	return s, nil
-}
-
-// adminToken is the token of the admin API; "" is none.
-func (f serveFlags) adminToken() (string, error) {
-	if f.AdminTokenFile == "" {
-		return f.AdminToken, nil
-	}
-	if f.AdminToken != "" {
-		return "", usagef("--admin-token and --admin-token-file are both given: keep one")
-	}
-	data, err := os.ReadFile(f.AdminTokenFile)
-	if err != nil {
-		return "", fmt.Errorf("read --admin-token-file: %w", err)
-	}
-	token := strings.TrimSpace(string(data))
-	if token == "" {
-		return "", fmt.Errorf("read --admin-token-file: %s is empty", f.AdminTokenFile)
-	}
-	return token, nil
 }

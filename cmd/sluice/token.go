@@ -28,16 +28,22 @@ func (f secretFlags) secrets() ([][]byte, error) {
 	if err != nil {
 		return nil, err
 	}
-	var secrets [][]byte
-	for _, secret := range strings.FieldsFunc(given, func(r rune) bool { return r == ',' || r == '\n' || r == '\r' }) {
-		if secret = strings.TrimSpace(secret); secret != "" {
-			secrets = append(secrets, []byte(secret))
-		}
-	}
+	secrets := splitSecrets(given)
 	if f.SecretFile != "" && len(secrets) == 0 {
 		return nil, fmt.Errorf("read --secret-file: %s holds no secret", f.SecretFile)
 	}
 	return secrets, nil
+}
+
+// splitSecrets are the secrets of a list with commas or lines between them.
+func splitSecrets(list string) [][]byte {
+	var secrets [][]byte
+	for secret := range strings.FieldsFuncSeq(list, func(r rune) bool { return r == ',' || r == '\n' || r == '\r' }) {
+		if secret = strings.TrimSpace(secret); secret != "" {
+			secrets = append(secrets, []byte(secret))
+		}
+	}
+	return secrets
 }
 
 // tokenCmd is `sluice token`.

@@ -1,0 +1,154 @@
+package main
+
+import (
+	"crypto/hmac"
+	"crypto/sha256"
+	"encoding/hex"
+	"fmt"
+	"net/http"
+	"strings"
+	"testing"
+	"time"
+)
+
+// heldSale is a sale without a line whose orders have to be paid within a while.
+const heldSale = `opens_at: +0s
+closes_at: +1h
+hold: %s
+line: { order: "off" }`
+
+// buy grabs a unit and waits until its order is confirmed.
+func (s *site) buy(sale, user string) (order string) {
+	s.t.Helper()
+	result, order := s.grab(sale, user)
+	if result != "success" {
+		s.t.Fatalf("%s grabs: %s", user, result)
+	}
+	eventually(s.t, "the order of "+user+" is confirmed", func() bool { return s.status(user, order) == "confirmed" })
+	return order
+}
+
+// status is the status of an order as its owner sees it.
+func (s *site) status(user, order string) string {
+	s.t.Helper()
+	status, _ := s.ask(http.MethodGet, "/orders/"+order, tokenOf(s.t, user), "").fields["status"].(string)
+	return status
+}
+
+// act pays or cancels an order and returns how that is answered: the status of the order, or the code of the problem.
+func (s *site) act(user, order, action string) string {
+	s.t.Helper()
+	answer := s.ask(http.MethodPost, "/orders/"+order+"/"+action, tokenOf(s.t, user), "")
+	if status, ok := answer.fields["status"].(string); ok {
+		return status
+	}
+	code, _ := answer.problem()
+	return code
+}
+
+func TestOrdersArePaidCancelledAndBoughtAgain(t *testing.T) {
+	t.Parallel()
+	g := newGround(t, "mysql")
+	one, two := open(t, append(g.flags, "--no-worker")...), open(t, g.flags...)
+	sale := freshID()
+	one.apply(saleFile(t, sale, 2, fmt.Sprintf(heldSale, "1h")))
+	left := func() int64 { _, left := one.view(sale); return left }
+	stock := func() string {
+		answer := one.ask(http.MethodGet, "/sales/"+sale, "", "")
+		s, _ := answer.fields["stock"].(string)
+		return s
+	}
+
+	ann, bob := one.buy(sale, "ann"), two.buy(sale, "bob")
+	eventually(t, "everything is held", func() bool { return left() == 0 && stock() == "held" })
+	want(t, "paying", one.act("ann", ann, "pay"), "paid")
+	want(t, "paying again, elsewhere", two.act("ann", ann, "pay"), "paid")
+	want(t, "cancelling what is paid", two.act("ann", ann, "cancel"), "conflict")
+	want(t, "cancelling", one.act("bob", bob, "cancel"), "cancelled")
+	want(t, "cancelling again", two.act("bob", bob, "cancel"), "cancelled")
+	want(t, "paying what is cancelled", two.act("bob", bob, "pay"), "conflict")
+	eventually(t, "the cancelled unit is back", func() bool { return left() == 1 })
+
+	// The delayed retry of the old grab finds the old order and takes nothing; a new request buys again.
+	if result, order := one.grab(sale, "bob"); result != "success" || order != bob || left() != 1 {
+		t.Errorf("the late retry got %s %s, %d left", result, order, left())
+	}
+	answer := two.ask(http.MethodPost, "/sales/"+sale+"/grab", tokenOf(t, "bob"), `{"request_id":"again"}`)
+	again, _ := answer.fields["order"].(map[string]any)["id"].(string)
+	if answer.fields["result"] != "success" || again == bob {
+		t.Fatalf("buying again: %s", answer.body)
+	}
+	eventually(t, "the new order is confirmed", func() bool { return one.status("bob", again) == "confirmed" })
+	want(t, "paying the new order", one.act("bob", again, "pay"), "paid")
+	eventually(t, "nothing can come back", func() bool { return stock() == "gone" })
+	want(t, "units sold", one.audit(sale).sold(), 2)
+}
+
+func TestUnpaidOrdersExpireAndTheirUnitsAreSoldAgain(t *testing.T) {
+	t.Parallel()
+	g := newGround(t, "mysql")
+	s := open(t, g.flags...)
+	sale := freshID()
+	s.apply(saleFile(t, sale, 1, fmt.Sprintf(heldSale, "3s")))
+	began := time.Now()
+	order := s.buy(sale, "ann")
+	if result, _ := s.grab(sale, "bob"); result != "sold_out" {
+		t.Errorf("bob was told %s", result)
+	}
+	eventually(t, "the order expires", func() bool { return s.status("ann", order) == "expired" })
+	if took := time.Since(began); took < 3*time.Second {
+		t.Errorf("it expired after %s already", took)
+	}
+	want(t, "paying too late", s.act("ann", order, "pay"), "conflict")
+	eventually(t, "somebody else gets the unit", func() bool {
+		answer := s.ask(http.MethodPost, "/sales/"+sale+"/grab", tokenOf(t, "bob"), `{"request_id":"later"}`)
+		return answer.fields["result"] == "success"
+	})
+	want(t, "the late retry of the expired grab", func() string { result, id := s.grab(sale, "ann"); return fmt.Sprint(result, id == order) }(), "successtrue")
+	var refunds int
+	if err := g.rows.QueryRowContext(t.Context(), "SELECT COUNT(*) FROM payments WHERE refund_due = 1").Scan(&refunds); err != nil || refunds != 1 {
+		t.Errorf("%d refunds are due, %v", refunds, err)
+	}
+}
+
+func TestAPaymentProviderPaysOnce(t *testing.T) {
+	t.Parallel()
+	g := newGround(t, "postgres")
+	s := open(t, append(g.flags, "--webhook-secret", "the provider's secret")...)
+	sale := freshID()
+	s.apply(saleFile(t, sale, 5, fmt.Sprintf(heldSale, "1h")))
+	order := s.buy(sale, "ann")
+	want(t, "paying by oneself", s.act("ann", order, "pay"), "forbidden")
+	tell := func(secret, body string) (int, string) {
+		mac := hmac.New(sha256.New, []byte(secret))
+		mac.Write([]byte(body))
+		req, err := http.NewRequestWithContext(t.Context(), http.MethodPost, s.url+"/api/v1/webhooks/payment", strings.NewReader(body))
+		if err != nil {
+			t.Fatal(err)
+		}
+		req.Header.Set("X-Signature", "sha256="+hex.EncodeToString(mac.Sum(nil)))
+		req.Close = true
+		resp, err := http.DefaultClient.Do(req)
+		if err != nil {
+			t.Fatal(err)
+		}
+		defer resp.Body.Close()
+		return resp.StatusCode, s.status("ann", order)
+	}
+	body := fmt.Sprintf(`{"order":%q,"status":"paid","event_id":"e-1"}`, order)
+	for _, step := range []struct {
+		secret, body string
+		code         int
+		status       string
+	}{
+		{"somebody's secret", body, http.StatusUnauthorized, "confirmed"},
+		{"the provider's secret", strings.Replace(body, "paid", "failed", 1), http.StatusOK, "confirmed"},
+		{"the provider's secret", strings.Replace(body, "e-1", "e-2", 1), http.StatusOK, "paid"},
+		{"the provider's secret", strings.Replace(body, "e-1", "e-2", 1), http.StatusOK, "paid"},
+	} {
+		code, status := tell(step.secret, step.body)
+		if code != step.code || status != step.status {
+			t.Errorf("%s: got %d and the order %s, want %d and %s", step.body, code, status, step.code, step.status)
+		}
+	}
+}

@@ -1,0 +1,98 @@
+package worker
+
+import (
+	"context"
+	"log/slog"
+	"time"
+
+	"github.com/prometheus/client_golang/prometheus"
+	"github.com/prometheus/client_golang/prometheus/promauto"
+
+	"sluice/queue"
+)
+
+const (
+	// sweepEvery is how often holds are looked at.
+	sweepEvery = 500 * time.Millisecond
+	// sweepPage is how many orders one transaction ends, or Redis is told of at once.
+	sweepPage = 500
+)
+
+// Sweeper ends the holds of orders that were not paid in time, and finishes what the database decided and Redis may not
+// have heard of: whoever decided it may have died right then. Any number of sweepers may run at once.
+type Sweeper struct {
+	queue   decided
+	store   *Store
+	log     *slog.Logger
+	overdue prometheus.Gauge
+}
+
+// NewSweeper makes a sweeper; reg may be nil.
+func NewSweeper(q *queue.Queue, store *Store, log *slog.Logger, reg prometheus.Registerer) *Sweeper {
+	return &Sweeper{queue: q, store: store, log: log, overdue: promauto.With(reg).NewGauge(prometheus.GaugeOpts{
+		Name: "sluice_holds_overdue",
+		Help: "Orders whose hold is over and that have not been expired yet.",
+	})}
+}
+
+// Run sweeps until ctx ends. It rides out every failure of Redis and the database.
+func (s *Sweeper) Run(ctx context.Context) {
+	failing := trouble{log: s.log, what: "sweep the holds"}
+	for wait := sweepEvery; sleep(ctx, wait); {
+		wait = sweepEvery
+		err := s.Once(ctx)
+		if ctx.Err() != nil {
+			return
+		}
+		if err != nil {
+			wait = failing.met(err)
+			continue
+		}
+		failing.over()
+	}
+}
+
+// Once expires all that is due by the clock of Redis, and tells Redis of all that it may not know.
+func (s *Sweeper) Once(ctx context.Context) error {
+	at, err := s.queue.Time(ctx)
+	if err != nil {
+		return err
+	}
+	for {
+		expired, err := s.store.Expire(ctx, at, sweepPage)
+		if err != nil {
+			return err
+		}
+		if len(expired) < sweepPage {
+			break
+		}
+	}
+	if err := s.finish(ctx); err != nil {
+		return err
+	}
+	overdue, err := s.store.Overdue(ctx, at)
+	if err == nil {
+		s.overdue.Set(float64(overdue))
+	}
+	return err
+}
+
+// finish settles all pending moves. Those of a sale that Redis does not have, or that recovers, stay for later.
+func (s *Sweeper) finish(ctx context.Context) error {
+	for after := int64(0); ; {
+		moves, err := s.store.Moves(ctx, after, sweepPage)
+		if err != nil || len(moves) == 0 {
+			return err
+		}
+		orders := map[string][]queue.Order{}
+		for _, move := range moves {
+			orders[move.Order.Sale] = append(orders[move.Order.Sale], move.Order)
+			after = move.ID
+		}
+		for sale, orders := range orders {
+			if err := settle(ctx, s.queue, s.store, sale, orders); err != nil && !isAnswer(err) {
+				return err
+			}
+		}
+	}
+}
