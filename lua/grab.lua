@@ -7,13 +7,15 @@
 -- All checks of a grab come before its writes, and the first write is one that Redis refuses when memory is short, so
 -- that none can fail after the first.
 --
+-- Without a line nobody holds grabs back when orders pile up in the outbox, so then a limit of its length does.
+--
 -- KEYS  1 meta, 2 stock, 3 seats, 4 turns, 5 winners, 6 past, 7 outbox, then the limit keys of each grab
--- ARGV  1 user limit, 2 its window, 3 address limit, 4 its window (microseconds), then for each grab: user, item, qty,
---       request id, order id
+-- ARGV  1 user limit, 2 its window, 3 address limit, 4 its window (microseconds), 5 the longest outbox that takes orders
+--       of a sale without a line (0 = any), then for each grab: user, item, qty, request id, order id
 -- returns  {ms, state, stock state before the call}, then for each grab
 --          {0, mark, 0 | 1 replayed | 2 replayed and released since}; {-1, mark} has a live order;
 --          {-2, units left of the item, stock state}; {-3} no turn; {-4} not open; {-5, which limit, microseconds to
---          wait}; {-6} no such item; {-7} recovering; {-8, limit} qty above the limit; nothing at all when the sale is
+--          wait}; {-6} no such item; {-7} recovering, or the outbox is full; {-8, limit} qty above the limit; nothing at all when the sale is
 --          not here
 local m = read(KEYS[1], fields({ 'order', 'limit', 'hold', 'held' }))
 if not m then
@@ -24,6 +26,8 @@ local ms = math.floor(at / 1000)
 local phase = state(m, ms)
 local sale_ms = ms - stopped(m, ms)
 local limit, hold, held = tonumber(m.limit), tonumber(m.hold), tonumber(m.held)
+local jam = tonumber(ARGV[5])
+local room = (m.order ~= 'off' or jam == 0) and math.huge or jam - redis.call('XLEN', KEYS[7])
 
 local function grab(user, item, qty, request, order)
   local mark = redis.call('HGET', KEYS[5], user)
@@ -62,6 +66,10 @@ local function grab(user, item, qty, request, order)
   if units < qty then
     return { -2, units, stock_state(units, held) }
   end
+  if room <= 0 then
+    return { -7 }
+  end
+  room = room - 1
   local pay_by = hold > 0 and int(ms + hold) or '0'
   mark = mark_of(order, item, int(qty), int(ms), pay_by, request)
   redis.call('HINCRBY', KEYS[2], item, -qty)
@@ -77,8 +85,8 @@ local function grab(user, item, qty, request, order)
 end
 
 local replies = { { int(ms), phase, stock_state(left(KEYS[2]), held) } }
-for i = 1, (#ARGV - 4) / 5 do
-  local a = 4 + 5 * (i - 1)
+for i = 1, (#ARGV - 5) / 5 do
+  local a = 5 + 5 * (i - 1)
   local reply = refused(7, i, at)
   if not reply then
     if phase == 'recovering' then

@@ -6,9 +6,12 @@
 -- on outstanding turns; `ratio` times the stock left. At most 1,000 numbers are passed a call. Numbers that were given
 -- up are passed without spending a turn.
 --
--- KEYS  1 meta, 2 stock, 3 turns, 4 gone, 5 news
+-- While orders pile up in the outbox beyond a limit, nobody else is called: what is sold must fit into Redis until the
+-- broker takes orders again. Turns that were given go on.
+--
+-- KEYS  1 meta, 2 stock, 3 turns, 4 gone, 5 news, 6 outbox
 -- ARGV  1 the newest news that the node knows (-1 = none, and none wanted), 2 the count of given up seats it knows
---       (-1 = none), 3 the most news to return
+--       (-1 = none), 3 the most news to return, 4 the longest outbox with which turns are given (0 = any)
 -- returns  {ms, state, stock state, stopped ms, settings version, epoch, served, issued, turns outstanding, turns given
 --          in all, newest news, given up seats in all, held units, 1 when another call would give more turns at once},
 --          {item, units left, item, units left…}, {first byte's index, bits of gone from the cursor on} when the count
@@ -93,7 +96,8 @@ if phase == 'open' then
   if ratio > 0 then
     most = math.min(most, math.floor(ratio * units) - outstanding)
   end
-  if units == 0 or m.order == 'off' then
+  local jam = tonumber(ARGV[4])
+  if units == 0 or m.order == 'off' or (jam > 0 and redis.call('XLEN', KEYS[6]) >= jam) then
     most = 0
   end
   local given, to = 0, served

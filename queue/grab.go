@@ -84,7 +84,7 @@ func (q *Queue) grabBatch(ctx context.Context, sale string, calls []grabCall) ([
 	q.metrics.batch.Observe(float64(len(calls)))
 	k := keysOf(sale)
 	names := []string{k.meta, k.stock, k.seats, k.turns, k.winners, k.past, k.outbox}
-	args := q.limitArgs()
+	args := append(q.limitArgs(), q.opts.OutboxLimit)
 	for _, c := range calls {
 		names = q.limitKeys(names, k, c.User, c.Address)
 		args = append(args, c.User, c.Item, c.Qty, c.RequestID, c.order)

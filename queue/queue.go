@@ -21,6 +21,7 @@ type Options struct {
 	UserLimit    Rate                  // joins and grabs of one user in one sale
 	AddressLimit Rate                  // joins and grabs from one address in one sale
 	Blocking     redis.UniversalClient // for reads that wait, so that they never hold the connections of the others; nil = the same client
+	OutboxLimit  int64                 // orders in the outbox of a sale beyond which no turn is given and nothing is sold without one; 0 = any number
 	Embedded     bool                  // the Redis is the embedded one, which has no run id
 }
 

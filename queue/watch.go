@@ -139,8 +139,8 @@ func (w *Watcher) tick(ctx context.Context) (more bool, err error) {
 	ctx, cancel := context.WithTimeout(ctx, gatherTimeout)
 	defer cancel()
 	k := keysOf(w.sale)
-	v, err := w.q.run(ctx, "tick", []string{k.meta, k.stock, k.turns, k.gone, k.news},
-		[]any{w.known.news, w.known.left, newsMost})
+	v, err := w.q.run(ctx, "tick", []string{k.meta, k.stock, k.turns, k.gone, k.news, k.outbox},
+		[]any{w.known.news, w.known.left, newsMost, w.q.opts.OutboxLimit})
 	if err != nil {
 		return false, err
 	}

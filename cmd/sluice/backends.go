@@ -28,6 +28,8 @@ type backendFlags struct {
 	RedisPool     int `default:"64" help:"Connections to Redis at most."`
 	DatabaseConns int `default:"16" help:"Connections to the database at most."`
 
+	OutboxLimit int64 `default:"200000" help:"Orders of a sale that may wait for the broker before no more turns are given; 0 is no limit. An order takes about 0.5 KB of Redis."`
+
 	LimitUser    queue.Rate `default:"20/s" help:"Joins and grabs of one user in one sale, like 20/s; 0 is no limit."`
 	LimitAddress queue.Rate `default:"0" help:"Joins and grabs from one address in one sale; 0 is no limit. Whole towns may share an address."`
 }
@@ -54,6 +56,9 @@ func (f backendFlags) read() (backendFlags, error) {
 	}
 	if f.AMQPURL != "" && f.DatabaseURL == "" {
 		return f, usagef("--amqp-url needs --database-url: each node would keep the orders that it happened to be given in a file of its own")
+	}
+	if f.OutboxLimit < 0 {
+		return f, usagef("--outbox-limit must be 0 or more")
 	}
 	if f.RedisPool < 2 || f.DatabaseConns < 1 {
 		return f, usagef("--redis-pool must be at least 2 and --database-conns at least 1")
@@ -99,7 +104,8 @@ func openBackends(ctx context.Context, f backendFlags, node string, log *slog.Lo
 		return b, err
 	}
 	b.queue = queue.New(b.redis, queue.Options{
-		Blocking: b.waits, Logger: log, Registerer: reg, UserLimit: f.LimitUser, AddressLimit: f.LimitAddress, Embedded: f.embedded(),
+		Blocking: b.waits, Logger: log, Registerer: reg, UserLimit: f.LimitUser, AddressLimit: f.LimitAddress,
+		OutboxLimit: f.OutboxLimit, Embedded: f.embedded(),
 	})
 	if err := b.queue.Load(ctx); err != nil {
 		return b, fmt.Errorf("redis does not answer as it should: %w", err)
