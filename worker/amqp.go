@@ -106,7 +106,7 @@ func (a *AMQP) Bury(ctx context.Context, letter DeadLetter) error {
 		Type:         "order",
 		ContentType:  "application/json",
 		DeliveryMode: amqp.Persistent,
-		Timestamp:    time.Now(),
+		Timestamp:    time.UnixMilli(letter.At),
 		Headers:      headers,
 		Body:         letter.Body,
 	}, func(err error) { settled <- err })
@@ -132,6 +132,19 @@ func (a *AMQP) DeadLetters(ctx context.Context) (int64, error) {
 	n, err := session.count(a.dead())
 	if err != nil {
 		return 0, fmt.Errorf("count the dead letters: %w", err)
+	}
+	return n, nil
+}
+
+// Waiting implements [Broker].
+func (a *AMQP) Waiting(ctx context.Context) (int64, error) {
+	session, err := a.publishing(ctx)
+	if err != nil {
+		return 0, fmt.Errorf("count the orders in the broker: %w", err)
+	}
+	n, err := session.count(a.orders())
+	if err != nil {
+		return 0, fmt.Errorf("count the orders in the broker: %w", err)
 	}
 	return n, nil
 }

@@ -24,6 +24,17 @@ type Broker interface {
 
 	// DeadLetters counts what was put aside.
 	DeadLetters(ctx context.Context) (int64, error)
+
+	// Letters returns what was put aside, the oldest first, at most max. It changes nothing; while it runs, nobody else
+	// sees these letters.
+	Letters(ctx context.Context, max int) ([]DeadLetter, error)
+
+	// Settle gives the letter with that id to handle, and removes it when handle returns nil. It is errNoLetter when there
+	// is none. When the process dies in between, the letter is there as before, so handle may come again.
+	Settle(ctx context.Context, id string, handle func(DeadLetter) error) error
+
+	// Waiting counts the orders that lie in the broker and that no writer has in hand.
+	Waiting(ctx context.Context) (int64, error)
 }
 
 // Feed is one session of a consumer. It belongs to one goroutine. A session that ends is never resumed: what was
@@ -59,6 +70,7 @@ type Delivery struct {
 type DeadLetter struct {
 	Delivery
 	Reason string // one sentence
+	At     int64  // when it was put aside, ms since the epoch
 }
 
 // Why a broker does not answer for an order. Any other error leaves it unknown whether the broker has the order.
@@ -69,6 +81,8 @@ var (
 	errReturned = errors.New("the broker has no queue for the order")
 	// errBlocked says that the broker has raised an alarm and takes nothing until it is over. Nothing was sent.
 	errBlocked = errors.New("the broker takes no messages because of an alarm")
+	// errNoLetter says that there is no dead letter of that id.
+	errNoLetter = errors.New("there is no such dead letter")
 	// errSession says that a session has ended.
 	errSession = errors.New("the session with the broker has ended")
 )

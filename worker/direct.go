@@ -2,6 +2,7 @@ package worker
 
 import (
 	"context"
+	"slices"
 	"sync"
 
 	"sluice/queue"
@@ -55,6 +56,37 @@ func (d *Direct) DeadLetters(context.Context) (int64, error) {
 	defer d.mu.Unlock()
 	return int64(len(d.dead)), nil
 }
+
+// Letters implements [Broker].
+func (d *Direct) Letters(_ context.Context, most int) ([]DeadLetter, error) {
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	return slices.Clone(d.dead[:min(len(d.dead), most)]), nil
+}
+
+// Settle implements [Broker].
+func (d *Direct) Settle(_ context.Context, id string, handle func(DeadLetter) error) error {
+	d.mu.Lock()
+	i := slices.IndexFunc(d.dead, func(l DeadLetter) bool { return l.ID == id })
+	if i < 0 {
+		d.mu.Unlock()
+		return errNoLetter
+	}
+	letter := d.dead[i]
+	d.mu.Unlock()
+	if err := handle(letter); err != nil { // not under the lock: it may bury the letter again
+		return err
+	}
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	if i = slices.IndexFunc(d.dead, func(l DeadLetter) bool { return l.ID == id }); i >= 0 {
+		d.dead = slices.Delete(d.dead, i, i+1)
+	}
+	return nil
+}
+
+// Waiting implements [Broker].
+func (d *Direct) Waiting(context.Context) (int64, error) { return int64(len(d.orders)), nil }
 
 // directFeed is a writer's end of a Direct.
 type directFeed struct {

@@ -19,6 +19,8 @@ const (
 	RejectedLimit   = "limit"    // more units than one order may have
 	RejectedAlready = "already"  // the user has another live order in the sale
 	RejectedSoldOut = "sold_out" // not enough units are left
+	RejectedDropped = "dropped"  // it could not be written, and an operator gave up on it
+	RejectedLost    = "lost"     // Redis forgot it before anybody else knew of it
 )
 
 // Written is what became of one order given to [Store.WriteOrders].
@@ -62,6 +64,30 @@ func (s *Store) WriteOrders(ctx context.Context, orders []queue.Order) ([]Writte
 		results[i] = written[order.ID]
 	}
 	return results, nil
+}
+
+// Reject stores an order as rejected, for good, so that it can never be accepted later, with a pending [Move] that gives
+// its units back in Redis. An order that is stored already stays as it is. It returns the order as it is stored. Errors: as
+// WriteOrders.
+func (s *Store) Reject(ctx context.Context, order queue.Order, reason string) (queue.Order, error) {
+	var stored queue.Order
+	err := s.write(ctx, func(tx *sqlx.Tx) error {
+		known, err := s.known(ctx, tx, []string{order.ID})
+		if err != nil {
+			return err
+		}
+		if w, found := known[order.ID]; found {
+			stored = w.Order
+			return nil
+		}
+		stored = order
+		stored.Status = queue.Rejected
+		return s.insertOrders(ctx, tx, []queue.Order{stored}, map[string]Written{order.ID: {Order: stored, Reason: reason}})
+	})
+	if err != nil {
+		return stored, fmt.Errorf("reject order %s: %w", order.ID, err)
+	}
+	return stored, nil
 }
 
 // writeBatch is one attempt at a batch. Rows are locked in the same order by all writers: orders by id, then items by

@@ -137,7 +137,7 @@ func (w *Writer) handle(ctx context.Context, feed Feed, batch []Delivery) error 
 		if delivery.Err == nil {
 			readable = append(readable, delivery)
 		} else {
-			dead = append(dead, DeadLetter{Delivery: delivery, Reason: delivery.Err.Error()})
+			dead = append(dead, DeadLetter{Delivery: delivery, Reason: delivery.Err.Error(), At: now()})
 		}
 	}
 	written, unwritable, err := w.write(ctx, feed, readable)
@@ -181,7 +181,7 @@ func (w *Writer) write(ctx context.Context, feed Feed, batch []Delivery) ([]Writ
 	case !IsPermanent(err):
 		return nil, nil, err
 	case len(batch) == 1:
-		return nil, []DeadLetter{{Delivery: batch[0], Reason: err.Error()}}, nil
+		return nil, []DeadLetter{{Delivery: batch[0], Reason: err.Error(), At: now()}}, nil
 	}
 	half := len(batch) / 2
 	written, dead, err := w.write(ctx, feed, batch[:half])

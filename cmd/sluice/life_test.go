@@ -152,3 +152,51 @@ func TestAPaymentProviderPaysOnce(t *testing.T) {
 		}
 	}
 }
+
+func TestOrdersThatCannotBeWrittenAreLookedAfter(t *testing.T) {
+	t.Parallel()
+	g := newGround(t, "mysql")
+	// The only worker comes later, so that an operator can spoil an order on its way.
+	s := open(t, append(g.flags, "--no-worker")...)
+	sale := freshID()
+	s.apply(saleFile(t, sale, 3, fmt.Sprintf(heldSale, "1h")))
+	_, ann := s.grab(sale, "ann")
+	_, bob := s.grab(sale, "bob")
+	// The database refuses every row of ann and bob.
+	exec := func(query string) {
+		t.Helper()
+		if _, err := g.rows.ExecContext(t.Context(), query); err != nil {
+			t.Fatal(err)
+		}
+	}
+	exec("ALTER TABLE orders ADD CONSTRAINT spoiled CHECK (user_id NOT IN ('ann', 'bob') OR status = 'rejected')")
+	_, cat := s.grab(sale, "cat")
+	begin(t, append([]string{"worker", "--ops-listen", ""}, g.flags...)...)
+	eventually(t, "the good order is confirmed", func() bool { return s.status("cat", cat) == "confirmed" })
+	dead := func(args ...string) string {
+		t.Helper()
+		return succeed(t, append(append([]string{"dead"}, args...), g.flags...)...)
+	}
+	eventually(t, "the others are dead letters", func() bool {
+		list := dead("list", "--json")
+		return strings.Contains(list, ann) && strings.Contains(list, bob) && strings.Count(list, "spoiled") == 2
+	})
+	if shown := dead("show", ann); !strings.Contains(shown, `"user": "ann"`) || !strings.Contains(shown, `"request_id": "request-of-ann"`) {
+		t.Errorf("shown: %s", shown)
+	}
+	if report := s.audit(sale); !report.Balanced {
+		t.Errorf("dead letters are lost to the audit: %+v", report)
+	}
+	want(t, "dropping", dead("drop", ann), ann+" is dropped\n")
+	want(t, "the status of the dropped order", s.status("ann", ann), "rejected")
+	eventually(t, "the dropped unit is back", func() bool { _, left := s.view(sale); return left == 1 })
+	exec("ALTER TABLE orders DROP CONSTRAINT spoiled")
+	want(t, "retrying", dead("retry", "--all"), bob+" goes to the writers again\n")
+	eventually(t, "the retried order is confirmed", func() bool { return s.status("bob", bob) == "confirmed" })
+	want(t, "the list in the end", dead("list"), "there are no dead letters\n")
+	code, _, said := command(t, append([]string{"dead", "retry", ann}, g.flags...)...)
+	if code != exitFailed || !strings.Contains(said, "there is no dead letter") {
+		t.Errorf("retrying what is not there: %d %s", code, said)
+	}
+	want(t, "units sold", s.audit(sale).sold(), 2)
+}

@@ -45,6 +45,7 @@ type cli struct {
 	Migrate migrateCmd `cmd:"" help:"Bring the tables of the database up to date."`
 	Token   tokenCmd   `cmd:"" help:"Mint user tokens for testing."`
 	Sale    saleCmd    `cmd:"" help:"Apply, look at and drive sales."`
+	Dead    deadCmd    `cmd:"" help:"Look after orders that could not be written."`
 	Audit   auditCmd   `cmd:"" help:"Check that nothing is oversold, lost or sold twice."`
 	Crowd   crowdCmd   `cmd:"" help:"Send a crowd of shoppers to a sale and check that each was told the truth."`
 
