@@ -3,7 +3,8 @@ package queue
 // All names in Redis stand here. Every key of a sale starts sluice:{<sale>}: so that one sale is one cluster slot, and a
 // script is given every key it touches.
 const (
-	salesKey = "sluice:sales" // set: which sales there are
+	salesKey = "sluice:sales"  // set: which sales there are
+	leaseKey = "sluice:lease:" // prefix of strings: which process does what only one should
 )
 
 // keys are the names of one sale.

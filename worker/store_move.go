@@ -41,6 +41,15 @@ func (s *Store) Moves(ctx context.Context, after int64, max int) ([]Move, error)
 	return moves, nil
 }
 
+// Pending says whether Redis may not have heard yet what became of an order.
+func (s *Store) Pending(ctx context.Context, orderID string) (bool, error) {
+	var n int64
+	if err := s.db.GetContext(ctx, &n, s.db.Rebind("SELECT COUNT(*) FROM stock_moves WHERE done = 0 AND order_id = ?"), orderID); err != nil {
+		return false, fmt.Errorf("look for a pending move of order %s: %w", orderID, err)
+	}
+	return n > 0, nil
+}
+
 // MoveDone marks the moves of these orders as done: Redis has been told. Orders without a pending move are ignored.
 func (s *Store) MoveDone(ctx context.Context, orderIDs []string) error {
 	err := s.write(ctx, func(tx *sqlx.Tx) error {

@@ -97,7 +97,7 @@ func (c *demoCmd) start(ctx context.Context, dir string, std *stdio) (*node, err
 	if err != nil {
 		return nil, err
 	}
-	if err := n.run(ctx, settings, workerFlags{OrderBatch: 500, RelayWindow: 1000}, true); err != nil {
+	if err := n.run(ctx, settings, workerFlags{OrderBatch: 500, RelayWindow: 1000, PauseOnImbalance: true}, true); err != nil {
 		n.close()
 		return nil, err
 	}

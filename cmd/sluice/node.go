@@ -29,6 +29,8 @@ import (
 type workerFlags struct {
 	OrderBatch  int `default:"500" help:"Orders written in one transaction at most."`
 	RelayWindow int `default:"1000" help:"Orders of a sale that may be on their way to the broker at once."`
+
+	PauseOnImbalance bool `default:"true" negatable:"" help:"Pause a sale whose books do not add up in the regular audit."`
 }
 
 // node is a running process of Sluice: the server, the workers, or both. Tests and the demo run one in-process.
@@ -84,13 +86,15 @@ func (n *node) start(ctx context.Context, fn func(context.Context)) {
 	n.running.Go(func() { fn(ctx) })
 }
 
-// work starts the relays and writers, and the sweeper of holds. It returns at once.
+// work starts the relays and writers, the sweeper of holds and the regular audit. It returns at once.
 func (n *node) work(ctx context.Context, f workerFlags, notifier *worker.Notifier) {
 	w := worker.New(worker.Options{
 		Queue: n.backends.queue, Store: n.backends.store, Broker: n.backends.broker(), Notifier: notifier,
 		Logger: n.log, Registerer: n.registry, Node: n.name, Batch: f.OrderBatch, RelayWindow: f.RelayWindow,
 	})
 	n.start(ctx, w.Run)
+	auditor := worker.NewAuditor(n.backends.queue, n.backends.store, n.backends.broker())
+	n.start(ctx, worker.NewInspector(n.backends.queue, auditor, n.name, f.PauseOnImbalance, n.log, n.registry).Run)
 	n.start(ctx, worker.NewSweeper(n.backends.queue, n.backends.store, n.log, n.registry).Run)
 }
 

@@ -1,0 +1,121 @@
+package worker
+
+import (
+	"path/filepath"
+	"testing"
+	"time"
+
+	"github.com/alicebob/miniredis/v2"
+	"github.com/google/uuid"
+	"github.com/prometheus/client_golang/prometheus/testutil"
+
+	"sluice/queue"
+)
+
+// inspected is a market whose books an inspector looks at.
+func inspected(t *testing.T, pause bool) (*market, *Inspector, *miniredis.Miniredis) {
+	s := openTest(t, "sqlite://"+filepath.Join(t.TempDir(), "orders.db"))
+	if err := s.Migrate(t.Context()); err != nil {
+		t.Fatal(err)
+	}
+	redis := miniredis.RunT(t)
+	m := newMarket(t, "redis://"+redis.Addr(), s, 20, 20, true)
+	stop := start(t, m.worker(NewDirect(), "a").Run)
+	m.crowd(5)
+	m.settled(5)
+	stop()
+	return m, NewInspector(m.Queue, NewAuditor(m.Queue, s, NewDirect()), "a", pause, quiet, nil), redis
+}
+
+func (m *market) state() queue.State {
+	m.t.Helper()
+	seat, err := m.Look(m.t.Context(), m.sale, "nobody")
+	if err != nil {
+		m.t.Fatal(err)
+	}
+	return seat.State
+}
+
+func TestASaleWhoseStockDoesNotAddUpIsPaused(t *testing.T) {
+	t.Parallel()
+	m, inspector, redis := inspected(t, true)
+	if err := inspector.Once(t.Context()); err != nil {
+		t.Fatal(err)
+	}
+	if n := testutil.ToFloat64(inspector.imbalance.WithLabelValues(m.sale, "main")); n != 0 || m.state() != queue.Open {
+		t.Fatalf("sound books are off by %v and the sale is %s", n, m.state())
+	}
+	redis.HIncrBy("sluice:{"+m.sale+"}:stock", "main", 3)
+	if err := inspector.Once(t.Context()); err != nil {
+		t.Fatal(err)
+	}
+	if n := testutil.ToFloat64(inspector.imbalance.WithLabelValues(m.sale, "main")); n != 3 || m.state() != queue.Paused {
+		t.Errorf("three units too many are an imbalance of %v and the sale is %s", n, m.state())
+	}
+	// Who resumes it all the same is not overruled by the same finding.
+	if _, err := m.Resume(t.Context(), m.sale); err != nil {
+		t.Fatal(err)
+	}
+	if err := inspector.Once(t.Context()); err != nil || m.state() != queue.Open {
+		t.Errorf("resumed, the sale is %s, %v", m.state(), err)
+	}
+}
+
+func TestASaleIsNotPausedWhereOperatorsWantNone(t *testing.T) {
+	t.Parallel()
+	m, inspector, redis := inspected(t, false)
+	redis.HIncrBy("sluice:{"+m.sale+"}:stock", "main", -1)
+	if err := inspector.Once(t.Context()); err != nil || m.state() != queue.Open {
+		t.Errorf("the sale is %s, %v", m.state(), err)
+	}
+}
+
+func TestOnlyOneProcessAudits(t *testing.T) {
+	t.Parallel()
+	m, first, _ := inspected(t, true)
+	second := NewInspector(m.Queue, NewAuditor(m.Queue, m.store, nil), "b", true, quiet, nil)
+	for range 2 {
+		for i, inspector := range []*Inspector{first, second} {
+			if err := inspector.Once(t.Context()); err != nil {
+				t.Fatal(err)
+			}
+			if n := testutil.CollectAndCount(inspector.imbalance); n != 1-i {
+				t.Errorf("process %d shows the books of %d items", i, n)
+			}
+		}
+	}
+}
+
+func TestAMarkWithoutARowIsUnmatchedAndInTimeABreach(t *testing.T) {
+	t.Parallel()
+	m, inspector, redis := inspected(t, true)
+	lost := queue.Order{ID: uuid.NewString(), Sale: m.sale, Item: "main", User: "lost", Qty: 1, RequestID: "r", Status: queue.Reserved}
+	for _, test := range []struct {
+		age             time.Duration
+		matched, breach bool
+	}{{5 * time.Second, true, false}, {30 * time.Second, false, false}, {2 * time.Minute, false, true}} {
+		redis.HDel("sluice:{"+m.sale+"}:winners", "lost")
+		redis.HIncrBy("sluice:{"+m.sale+"}:stock", "main", m.missing())
+		lost.CreatedAt = time.Now().Add(-test.age).UnixMilli()
+		if _, err := m.Adopt(t.Context(), m.sale, []queue.Order{lost}); err != nil {
+			t.Fatal(err)
+		}
+		report, err := inspector.audit(t.Context(), m.sale)
+		if err != nil || report.Balanced != test.matched || report.Breach() != test.breach {
+			t.Errorf("a mark without a row for %s: %+v, %v", test.age, report, err)
+		}
+		if !test.matched && report.Items[0].Imbalance != 1 {
+			t.Errorf("one unmatched unit is an imbalance of %d", report.Items[0].Imbalance)
+		}
+	}
+}
+
+// missing is by how many units stock and winners are below the total.
+func (m *market) missing() int {
+	balance, err := m.Balance(m.t.Context(), m.sale)
+	if err != nil {
+		m.t.Fatal(err)
+	}
+	item := balance.Items[0]
+	return int(item.Total - item.Stock - item.Winners)
+}
