@@ -1,7 +1,7 @@
--- Opens, pauses, resumes or closes a sale, at once.
+-- Opens, pauses, resumes or closes a sale, at once; or has it put right again, as after a loss.
 --
 -- KEYS  1 meta
--- ARGV  1 'open', 'pause', 'resume' or 'close'
+-- ARGV  1 'open', 'pause', 'resume', 'close' or 'recover'
 -- returns  {state after it, opens, closes}; {} when the sale is not here; {-1, state} when the state does not allow it
 local m = read(KEYS[1], fields({}))
 if not m then
@@ -15,6 +15,7 @@ local allowed = {
   pause = phase ~= 'closed' and phase ~= 'recovering',
   resume = phase ~= 'closed' and phase ~= 'recovering',
   close = phase ~= 'recovering',
+  recover = true,
 }
 if not allowed[action] then
   return { -1, phase }
@@ -28,6 +29,9 @@ elseif action == 'resume' then
   m.paused = '0'
 elseif action == 'close' and phase ~= 'closed' then
   m.closes = int(ms)
+elseif action == 'recover' then
+  m.run = 'asked'
+  redis.call('HSET', KEYS[1], 'run', m.run)
 end
 redis.call('HSET', KEYS[1], 'tick', int(ms), 'stopped', int(still), 'opens', m.opens, 'lobby', m.lobby,
   'closes', m.closes, 'paused', m.paused)

@@ -3,10 +3,13 @@ package queue
 import (
 	"context"
 	"encoding/json"
+	"errors"
 	"fmt"
 	"slices"
 	"strconv"
 	"time"
+
+	"github.com/redis/go-redis/v9"
 )
 
 // Sales lists the ids of the sales that Redis has, in order. Errors: Unavailable.
@@ -129,6 +132,22 @@ func (q *Queue) Close(ctx context.Context, id string) (Sale, error) {
 	return q.control(ctx, id, "close")
 }
 
+// Recover has a sale put right again as after a loss: nothing is granted until whoever restores sales has been through all
+// its orders. Errors: NoSuchSale, Unavailable.
+func (q *Queue) Recover(ctx context.Context, id string) error {
+	_, err := q.control(ctx, id, "recover")
+	return err
+}
+
+// Asked says whether a sale that is not ready is so because of Recover. Errors: Unavailable.
+func (q *Queue) Asked(ctx context.Context, id string) (bool, error) {
+	run, err := q.rdb.HGet(ctx, keysOf(id).meta, "run").Result()
+	if err != nil && !errors.Is(err, redis.Nil) {
+		return false, fmt.Errorf("read the run of sale %s: %w", id, err)
+	}
+	return run == "asked", nil
+}
+
 func (q *Queue) control(ctx context.Context, id, action string) (Sale, error) {
 	v, err := q.run(ctx, "control", []string{keysOf(id).meta}, []any{action})
 	if err != nil {
@@ -152,11 +171,19 @@ func (q *Queue) control(ctx context.Context, id, action string) (Sale, error) {
 	return q.Sale(ctx, id)
 }
 
-// Restore puts a sale right whose Redis state is missing or of another run of the server: total stock where nothing is
-// there, then the mark of every live order in the database, taking its stock where the mark was lost, and the release
-// of orders that ended. `orders` yields the orders of the database in pages, in the order of their ids. The sale is granted again when it returns
-// nil. It may run several times, also at once: every step is idempotent for each order. Errors: Unavailable.
+// Restore puts a sale right whose Redis state is missing or of another run of the server: Rebuild, then Ready.
 func (q *Queue) Restore(ctx context.Context, sale Sale, orders func(yield func([]Order) error) error) error {
+	if err := q.Rebuild(ctx, sale, orders); err != nil {
+		return err
+	}
+	return q.Ready(ctx, sale.ID)
+}
+
+// Rebuild is total stock where nothing is there, then the mark of every live order in the database, taking its stock
+// where the mark was lost, and the release of orders that ended. `orders` yields the orders of the database in pages, in
+// the order of their ids. It may run several times, also at once: every step is idempotent for each order. Errors:
+// Unavailable.
+func (q *Queue) Rebuild(ctx context.Context, sale Sale, orders func(yield func([]Order) error) error) error {
 	if err := q.Install(ctx, sale); err != nil {
 		return err
 	}
@@ -178,13 +205,18 @@ func (q *Queue) Restore(ctx context.Context, sale Sale, orders func(yield func([
 	if err != nil {
 		return fmt.Errorf("restore sale %s: %w", sale.ID, err)
 	}
-	v, err := q.run(ctx, "ready", []string{keysOf(sale.ID).meta}, nil)
+	return nil
+}
+
+// Ready ends the recovery of a sale: it is granted again when this returns nil. Errors: Unavailable.
+func (q *Queue) Ready(ctx context.Context, id string) error {
+	v, err := q.run(ctx, "ready", []string{keysOf(id).meta}, nil)
 	if err != nil {
 		return err
 	}
 	r := &reply{script: "ready"}
 	if r.int(v) < 0 {
-		return errNotHere(sale.ID) // lost again meanwhile
+		return errNotHere(id) // lost again meanwhile
 	}
 	return r.err
 }

@@ -51,7 +51,7 @@ type Change struct {
 	At      int64  // ms since the epoch
 	Who     string // whose token it was; there is one so far, "admin"
 	Address string // from where
-	Action  string // apply, open, pause, resume, close
+	Action  string // apply, open, pause, resume, close, recover
 	Sale    string
 	Before  *queue.Sale // nil = there was none
 	After   *queue.Sale
@@ -257,6 +257,41 @@ func (s *Server) changeSale(action string, becomes queue.State, act func(line, c
 		s.record(c, action, id, &before, &after)
 		return c.JSON(http.StatusOK, s.viewForAdmin(after, becomes))
 	}
+}
+
+// recoverEvery is how often recoverSale looks whether it is done.
+const recoverEvery = 50 * time.Millisecond
+
+// recoverSale is POST /admin/sales/{sale}/recover: the sale is put right from its orders, as after a loss. It returns when
+// it is granted again.
+func (s *Server) recoverSale(c echo.Context) error {
+	ctx, cancel := changeContext(c)
+	defer cancel()
+	s.changing.Lock()
+	defer s.changing.Unlock()
+	id := c.Param("sale")
+	sale, err := s.fromRedis(ctx, id)
+	if err != nil {
+		return err
+	}
+	if err := s.line.Recover(ctx, id); err != nil {
+		return err
+	}
+	s.record(c, "recover", id, &sale, &sale)
+	ticker := time.NewTicker(recoverEvery)
+	defer ticker.Stop()
+	for {
+		if _, ready, err := s.line.Installed(ctx, id); err == nil && ready {
+			break
+		}
+		select {
+		case <-ticker.C:
+		case <-ctx.Done():
+			return &queue.Error{Code: queue.Unavailable, Message: "the sale is not put right yet; nothing is granted until it is", RetryAfter: time.Second}
+		}
+	}
+	_, _ = s.snapshot(ctx, id)
+	return c.JSON(http.StatusOK, s.viewForAdmin(sale, ""))
 }
 
 // record writes a change that was made to the log and the audit log. A failure there does not undo the change, so it is

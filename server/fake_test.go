@@ -87,6 +87,10 @@ func (f *fakeLine) Resume(ctx context.Context, id string) (queue.Sale, error) {
 func (f *fakeLine) Close(ctx context.Context, id string) (queue.Sale, error) {
 	return f.do(ctx, "close", id)
 }
+func (f *fakeLine) Recover(ctx context.Context, id string) error {
+	_, err := f.do(ctx, "recover", id)
+	return err
+}
 func (f *fakeLine) do(ctx context.Context, name, id string) (queue.Sale, error) {
 	sale, err := f.Sale(ctx, id)
 	if err != nil {

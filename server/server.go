@@ -88,6 +88,7 @@ type line interface {
 	Pause(ctx context.Context, id string) (queue.Sale, error)
 	Resume(ctx context.Context, id string) (queue.Sale, error)
 	Close(ctx context.Context, id string) (queue.Sale, error)
+	Recover(ctx context.Context, id string) error
 	Restore(ctx context.Context, sale queue.Sale, orders func(yield func([]queue.Order) error) error) error
 }
 
@@ -255,6 +256,7 @@ func (s *Server) routes() {
 	api.POST("/admin/sales/:sale/pause", s.changeSale("pause", queue.Paused, line.Pause), s.adminOnly)
 	api.POST("/admin/sales/:sale/resume", s.changeSale("resume", queue.Open, line.Resume), s.adminOnly)
 	api.POST("/admin/sales/:sale/close", s.changeSale("close", queue.Closed, line.Close), s.adminOnly)
+	api.POST("/admin/sales/:sale/recover", s.recoverSale, s.adminOnly)
 	api.GET("/admin/sales/:sale/audit", s.auditSale, s.adminOnly)
 }
 

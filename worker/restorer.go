@@ -6,6 +6,7 @@ import (
 	"time"
 
 	"github.com/prometheus/client_golang/prometheus"
+	"github.com/prometheus/client_golang/prometheus/promauto"
 
 	"sluice/queue"
 )
@@ -15,27 +16,34 @@ const (
 	restoreEvery = time.Second
 	// restorePage is how many orders are read at a time.
 	restorePage = 1000
+	// restoreLease is how long a process that died keeps others from its work.
+	restoreLease = 3 * time.Second
+	// restorePatience is how long orders on their way are waited for, and restorePoll how often is looked.
+	restorePatience = 3 * time.Second
+	restorePoll     = 20 * time.Millisecond
 )
 
-// Restorer brings sales back to Redis from the database: after a restart of Redis, a loss, a flush or a failover, and
-// when the embedded Redis begins empty. Every step is idempotent for each order, so several may run at once.
+// Restorer brings sales back to Redis from the database: after a restart of Redis, a loss, a flush or a failover, when an
+// operator asks for it, and when the embedded Redis begins empty. Every process has one, and one at a time works; every
+// step is idempotent for each order, so two at once do no harm.
 type Restorer struct {
-	queue    *queue.Queue
-	store    *Store
+	queue  *queue.Queue
+	store  *Store
+	broker interface {
+		Waiting(context.Context) (int64, error)
+	}
+	node     string
 	log      *slog.Logger
 	restored *prometheus.CounterVec
 }
 
-// NewRestorer makes a restorer; reg may be nil.
-func NewRestorer(q *queue.Queue, store *Store, log *slog.Logger, reg prometheus.Registerer) *Restorer {
-	r := &Restorer{queue: q, store: store, log: log, restored: prometheus.NewCounterVec(prometheus.CounterOpts{
-		Name: "sluice_recoveries_total",
-		Help: "Sales that were brought back to Redis, by why.",
-	}, []string{"sale", "why"})}
-	if reg != nil {
-		reg.MustRegister(r.restored)
-	}
-	return r
+// NewRestorer makes a restorer for that node; reg may be nil.
+func NewRestorer(q *queue.Queue, store *Store, broker Broker, node string, log *slog.Logger, reg prometheus.Registerer) *Restorer {
+	return &Restorer{queue: q, store: store, broker: broker, node: node, log: log,
+		restored: promauto.With(reg).NewCounterVec(prometheus.CounterOpts{
+			Name: "sluice_recoveries_total",
+			Help: "Sales that were put right in Redis, by why: lost, restarted or asked.",
+		}, []string{"sale", "why"})}
 }
 
 // Run restores what needs it, until ctx ends.
@@ -56,7 +64,7 @@ func (r *Restorer) Run(ctx context.Context) {
 	}
 }
 
-// Once restores every sale of the database that Redis does not have ready. It blocks on both.
+// Once restores every sale of the database that Redis does not have ready, unless another process does. It blocks on both.
 func (r *Restorer) Once(ctx context.Context) error {
 	sales, err := r.store.Sales(ctx)
 	if err != nil {
@@ -70,23 +78,67 @@ func (r *Restorer) Once(ctx context.Context) error {
 		if ready {
 			continue
 		}
-		why := "lost"
-		if here {
-			why = "restarted"
-		}
-		began := time.Now()
-		orders := 0
-		err = r.queue.Restore(ctx, sale, func(yield func([]queue.Order) error) error {
-			return r.store.EachOrder(ctx, sale.ID, restorePage, func(page []queue.Order) error {
-				orders += len(page)
-				return yield(page)
-			})
-		})
+		mine, err := r.queue.Lease(ctx, "restore:"+sale.ID, r.node, restoreLease)
 		if err != nil {
 			return err
 		}
-		r.restored.WithLabelValues(sale.ID, why).Inc()
-		r.log.Info("a sale was brought to Redis", "sale", sale.ID, "why", why, "orders", orders, "took", time.Since(began))
+		if !mine {
+			continue
+		}
+		if err := r.restore(ctx, sale, here); err != nil {
+			return err
+		}
 	}
 	return nil
+}
+
+func (r *Restorer) restore(ctx context.Context, sale queue.Sale, here bool) error {
+	why := "lost"
+	if here {
+		why = "restarted"
+		if asked, err := r.queue.Asked(ctx, sale.ID); err != nil {
+			return err
+		} else if asked {
+			why = "asked"
+		}
+	}
+	began := time.Now()
+	orders := 0
+	err := r.queue.Rebuild(ctx, sale, func(yield func([]queue.Order) error) error {
+		return r.store.EachOrder(ctx, sale.ID, restorePage, func(page []queue.Order) error {
+			orders += len(page)
+			if _, err := r.queue.Lease(ctx, "restore:"+sale.ID, r.node, restoreLease); err != nil {
+				return err
+			}
+			return yield(page)
+		})
+	})
+	if err != nil {
+		return err
+	}
+	r.quiet(ctx, sale.ID)
+	if err := r.queue.Ready(ctx, sale.ID); err != nil {
+		return err
+	}
+	r.restored.WithLabelValues(sale.ID, why).Inc()
+	r.log.Info("a sale was put right in Redis", "sale", sale.ID, "why", why, "orders", orders, "took", time.Since(began).Round(time.Millisecond))
+	return nil
+}
+
+// quiet waits a while until the orders that are on their way have arrived: those whose marks were lost take their stock
+// when they are written. It is a kindness: a unit that is sold twice meanwhile is refused by the database, and whoever
+// thought to have it is told.
+func (r *Restorer) quiet(ctx context.Context, sale string) {
+	for end := time.Now().Add(restorePatience); time.Now().Before(end); {
+		outbox, err := r.queue.OutboxLen(ctx, sale)
+		if err == nil && outbox == 0 {
+			waiting, err := r.broker.Waiting(ctx)
+			if err == nil && waiting == 0 {
+				return
+			}
+		}
+		if !sleep(ctx, restorePoll) {
+			return
+		}
+	}
 }

@@ -270,6 +270,26 @@ func openAt(t *testing.T, address string, flags ...string) *site {
 // address is where the site listens.
 func (s *site) address() string { return strings.TrimPrefix(s.url, "http://") }
 
+// metrics is what the site shows to Prometheus.
+func (s *site) metrics() string {
+	s.t.Helper()
+	req, err := http.NewRequestWithContext(s.t.Context(), http.MethodGet, s.ops+"/metrics", nil)
+	if err != nil {
+		s.t.Fatal(err)
+	}
+	req.Close = true
+	resp, err := http.DefaultClient.Do(req)
+	if err != nil {
+		s.t.Fatal(err)
+	}
+	defer resp.Body.Close()
+	text, err := io.ReadAll(resp.Body)
+	if err != nil {
+		s.t.Fatal(err)
+	}
+	return string(text)
+}
+
 // reply is the answer to one HTTP request.
 type reply struct {
 	status int

@@ -33,6 +33,27 @@ func newGround(t *testing.T, database string) *ground {
 	return g
 }
 
+// redisClaim is the key by which a test has a Redis database for itself.
+const redisClaim = "sluice-e2e"
+
+// flush takes everything from Redis, as if it had started empty.
+func (g *ground) flush() {
+	g.t.Helper()
+	opts, err := redis.ParseURL(g.flags[1])
+	if err != nil {
+		g.t.Fatal(err)
+	}
+	rdb := redis.NewClient(opts)
+	defer rdb.Close()
+	if _, err := rdb.TxPipelined(g.t.Context(), func(p redis.Pipeliner) error {
+		p.FlushDB(g.t.Context())
+		p.Set(g.t.Context(), redisClaim, g.t.Name(), claimFor) // nobody else may take it meanwhile
+		return nil
+	}); err != nil {
+		g.t.Fatalf("flush redis: %v", err)
+	}
+}
+
 // claimFor is how long a claim of a Redis database lasts when its test dies.
 const claimFor = 5 * time.Minute
 
@@ -40,7 +61,6 @@ const claimFor = 5 * time.Minute
 // would mix the sales of different tests.
 func claimRedis(t *testing.T) string {
 	t.Helper()
-	const claim = "sluice-e2e"
 	server := setting(t, "SLUICE_TEST_REDIS")
 	for number := 1; number < 16; number++ {
 		address := fmt.Sprintf("%s/%d", strings.TrimSuffix(server, "/"), number)
@@ -49,7 +69,7 @@ func claimRedis(t *testing.T) string {
 			t.Fatalf("SLUICE_TEST_REDIS: %v", err)
 		}
 		rdb := redis.NewClient(opts)
-		free, err := rdb.SetNX(t.Context(), claim, t.Name(), claimFor).Result()
+		free, err := rdb.SetNX(t.Context(), redisClaim, t.Name(), claimFor).Result()
 		if err != nil {
 			t.Fatalf("claim a redis database: %v", err)
 		}
@@ -58,12 +78,12 @@ func claimRedis(t *testing.T) string {
 			if size := rdb.DBSize(t.Context()).Val(); size == 1 {
 				t.Cleanup(func() {
 					removeSales(t, rdb)
-					rdb.Del(context.Background(), claim)
+					rdb.Del(context.Background(), redisClaim)
 					_ = rdb.Close()
 				})
 				return address
 			}
-			rdb.Del(t.Context(), claim)
+			rdb.Del(t.Context(), redisClaim)
 		}
 		_ = rdb.Close()
 	}
@@ -75,7 +95,7 @@ func claimRedis(t *testing.T) string {
 func removeSales(t *testing.T, rdb *redis.Client) {
 	t.Helper()
 	ctx := context.Background()
-	keys := rdb.Keys(ctx, "sluice:{e2e-*").Val()
+	keys := append(rdb.Keys(ctx, "sluice:{e2e-*").Val(), rdb.Keys(ctx, "sluice:lease:*").Val()...)
 	for batch := range slices.Chunk(keys, 500) {
 		rdb.Del(ctx, batch...)
 	}

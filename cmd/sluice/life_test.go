@@ -200,3 +200,42 @@ func TestOrdersThatCannotBeWrittenAreLookedAfter(t *testing.T) {
 	}
 	want(t, "units sold", s.audit(sale).sold(), 2)
 }
+
+func TestASaleIsPutRightAfterEverythingInRedisIsLost(t *testing.T) {
+	t.Parallel()
+	g := newGround(t, "mysql")
+	s := open(t, g.flags...)
+	sale := freshID()
+	s.apply(saleFile(t, sale, 30, fmt.Sprintf(heldSale, "1h")))
+	orders := map[string]string{}
+	for i := range 10 {
+		user := fmt.Sprint("user-", i)
+		orders[user] = s.buy(sale, user)
+	}
+	want(t, "cancelling", s.act("user-0", orders["user-0"], "cancel"), "cancelled")
+	if out := succeed(t, "sale", "recover", sale, "--url", s.url); !strings.Contains(out, sale) {
+		t.Errorf("recovering by hand says %s", out)
+	}
+	want(t, "units sold after recovering by hand", s.audit(sale).sold(), 9)
+
+	g.flush()
+	eventually(t, "selling goes on", func() bool {
+		answer, err := s.try(http.MethodPost, "/sales/"+sale+"/grab", tokenOf(t, "late"), `{"request_id":"late"}`)
+		return err == nil && answer.fields["result"] == "success"
+	})
+	for user, order := range orders {
+		result, again := s.grab(sale, user)
+		if result != "success" || again != order {
+			t.Errorf("%s repeats the request and gets %s %s, not order %s", user, result, again, order)
+		}
+	}
+	eventually(t, "the last order is confirmed", func() bool { return s.audit(sale).sold() == 10 })
+	if _, left := s.view(sale); left != 20 {
+		t.Errorf("%d units are left, want 20", left)
+	}
+	eventually(t, "both recoveries are counted", func() bool {
+		metrics := s.metrics()
+		return strings.Contains(metrics, fmt.Sprintf("sluice_recoveries_total{sale=%q,why=\"asked\"} 1", sale)) &&
+			strings.Contains(metrics, fmt.Sprintf("sluice_recoveries_total{sale=%q,why=\"lost\"} 1", sale))
+	})
+}

@@ -100,7 +100,7 @@ func (n *node) work(ctx context.Context, f workerFlags, notifier *worker.Notifie
 
 // restore starts what brings sales back to Redis.
 func (n *node) restore(ctx context.Context) {
-	r := worker.NewRestorer(n.backends.queue, n.backends.store, n.log, n.registry)
+	r := worker.NewRestorer(n.backends.queue, n.backends.store, n.backends.broker(), n.name, n.log, n.registry)
 	n.start(ctx, r.Run)
 }
 

@@ -25,6 +25,8 @@ type saleCmd struct {
 	Pause  salePauseCmd  `cmd:"" help:"Pause a sale; nobody loses a turn by it."`
 	Resume saleResumeCmd `cmd:"" help:"Go on after a pause."`
 	Close  saleCloseCmd  `cmd:"" help:"Close a sale now, before its time."`
+
+	Recover saleRecoverCmd `cmd:"" help:"Put a sale right in Redis from its orders, as after a loss."`
 }
 
 // saleFlags are the flags of every sale command.
@@ -205,6 +207,8 @@ type (
 	salePauseCmd  struct{ saleStep }
 	saleResumeCmd struct{ saleStep }
 	saleCloseCmd  struct{ saleStep }
+
+	saleRecoverCmd struct{ saleStep }
 )
 
 // Run opens the sale.
@@ -215,6 +219,11 @@ func (c *salePauseCmd) Run(ctx context.Context, std *stdio) error { return c.pos
 
 // Run resumes the sale.
 func (c *saleResumeCmd) Run(ctx context.Context, std *stdio) error { return c.post(ctx, std, "resume") }
+
+// Run has the sale put right.
+func (c *saleRecoverCmd) Run(ctx context.Context, std *stdio) error {
+	return c.post(ctx, std, "recover")
+}
 
 // Run closes the sale.
 func (c *saleCloseCmd) Run(ctx context.Context, std *stdio) error { return c.post(ctx, std, "close") }
@@ -227,6 +236,11 @@ func (*salePauseCmd) Help() string { return "Example:\n\n    sluice sale pause p
 
 // Help is shown below the flags.
 func (*saleResumeCmd) Help() string { return "Example:\n\n    sluice sale resume phone-x" }
+
+// Help is shown below the flags.
+func (*saleRecoverCmd) Help() string {
+	return "Nothing is granted until it is done, which takes a second for some 10,000 orders. It changes nothing that is right.\n\nExample:\n\n    sluice sale recover phone-x"
+}
 
 // Help is shown below the flags.
 func (*saleCloseCmd) Help() string { return "Example:\n\n    sluice sale close phone-x" }
