@@ -7,7 +7,6 @@ import (
 	"io"
 	"net/http"
 	"net/http/httptest"
-	"os"
 	"strings"
 	"sync"
 	"testing"
@@ -53,10 +52,7 @@ type shop struct {
 // newShop starts one and applies the sale that file makes of its id.
 func newShop(t *testing.T, file func(id string) string) *shop {
 	t.Helper()
-	url := os.Getenv("SLUICE_TEST_REDIS")
-	if url == "" {
-		t.Fatal("SLUICE_TEST_REDIS is not set; run the tests with: make test")
-	}
+	url := testRedis(t)
 	rdb, err := queue.Connect(url, 16)
 	if err != nil {
 		t.Fatal(err)
@@ -360,7 +356,7 @@ func TestApplyingASaleThatRedisLostPutsItsOrdersBack(t *testing.T) {
 	s.store.orders = append(s.store.orders, queue.Order{
 		ID: order["id"].(string), Sale: s.sale, Item: queue.MainItem, User: "ann", Qty: 1, RequestID: "x", Status: queue.Confirmed,
 	})
-	rdb, err := queue.Connect(os.Getenv("SLUICE_TEST_REDIS"), 1)
+	rdb, err := queue.Connect(testRedis(t), 1)
 	if err != nil {
 		t.Fatal(err)
 	}

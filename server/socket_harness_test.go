@@ -61,11 +61,8 @@ type change struct {
 func newFair(t *testing.T, file func(id string) string, changes ...change) *fair {
 	t.Helper()
 	f := &fair{
-		T: t, sale: "t-" + uuid.NewString(), redis: os.Getenv("SLUICE_TEST_REDIS"),
+		T: t, sale: "t-" + uuid.NewString(), redis: testRedis(t),
 		store: &fakeStore{sales: map[string]queue.Sale{}},
-	}
-	if f.redis == "" {
-		t.Fatal("SLUICE_TEST_REDIS is not set; run the tests with: make test")
 	}
 	var err error
 	if f.rdb, err = queue.Connect(f.redis, 8); err != nil {
@@ -82,7 +79,22 @@ func newFair(t *testing.T, file func(id string) string, changes ...change) *fair
 	})
 	f.main = f.node("main", changes...)
 	f.apply(file)
+	eventually(t, "the node has seen that the sale is ready", func() bool {
+		snap := f.main.server.opts.Snapshots.Snapshot(f.sale)
+		return snap != nil && snap.State != queue.Recovering
+	})
 	return f
+}
+
+// testRedis is a logical database that only the tests of this package use: a node gives turns in every sale of its
+// database, and the tests of other packages want to give theirs themselves.
+func testRedis(t *testing.T) string {
+	t.Helper()
+	url := os.Getenv("SLUICE_TEST_REDIS")
+	if url == "" {
+		t.Fatal("SLUICE_TEST_REDIS is not set; run the tests with: make test")
+	}
+	return strings.TrimSuffix(url, "/") + "/15"
 }
 
 // apply installs the sale, or puts it right.
