@@ -7,6 +7,8 @@ import (
 	"time"
 
 	"github.com/google/uuid"
+
+	"sluice/fault"
 )
 
 // GrabRequest asks for units of one item.
@@ -90,7 +92,9 @@ func (q *Queue) grabBatch(ctx context.Context, sale string, calls []grabCall) ([
 		args = append(args, c.User, c.Item, c.Qty, c.RequestID, c.order)
 	}
 	grabbed, errs := make([]Grabbed, len(calls)), make([]error, len(calls))
+	fault.Point("grab.asked")
 	v, err := q.run(ctx, "grab", names, args)
+	fault.Point("grab.taken")
 	if err != nil {
 		// The answer was lost, or the call was. The request ids make a second one safe: what the first did is found.
 		v, err = q.run(ctx, "grab", names, args)

@@ -10,6 +10,7 @@ import (
 	"github.com/google/uuid"
 	"github.com/labstack/echo/v4"
 
+	"sluice/fault"
 	"sluice/queue"
 )
 
@@ -65,6 +66,7 @@ func (s *Server) postGrab(c echo.Context) error {
 	if err != nil {
 		return err
 	}
+	fault.Point("grab.answering")
 	c.Response().Header().Set(echo.HeaderCacheControl, "no-store")
 	return c.JSON(http.StatusOK, answerOf(grabbed, s.languageOf(c.Request())))
 }

@@ -40,8 +40,9 @@ type seat struct {
 
 // listener is what one session of a seat knows besides.
 type listener struct {
-	served bool        // its first state frame was sent
-	state  queue.State // of the sale, as its welcome said
+	served bool         // its first state frame was sent
+	state  queue.State  // of the sale, as its welcome said
+	named  *queue.Order // what became of another order than the seat's, to be told after the first state frame; may be nil
 }
 
 func newRoom(sale string, q *queue.Queue, line line, order func(context.Context, queue.Order) queue.Order,
@@ -56,8 +57,8 @@ func newRoom(sale string, q *queue.Queue, line line, order func(context.Context,
 
 // enter adds a session whose user has that seat, as Join returned it, and whose welcome told of the sale in that state.
 // Its first state frame comes from a tick that begins after this, so that what it is told is never older than what it was
-// told elsewhere.
-func (r *room) enter(s *hub.Session, held queue.Seat, state queue.State) {
+// told elsewhere. named is what became of an order that it asked for; may be nil.
+func (r *room) enter(s *hub.Session, held queue.Seat, state queue.State, named *queue.Order) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	if r.over {
@@ -70,7 +71,7 @@ func (r *room) enter(s *hub.Session, held queue.Seat, state queue.State) {
 		r.seats[held.User] = here
 	}
 	r.learn(here, held)
-	here.sessions[s] = listener{state: state}
+	here.sessions[s] = listener{state: state, named: named}
 	if r.newest != nil && r.newest.At >= held.At {
 		r.unsure[held.User] = true // a tick since then may have told of this seat while it was not here
 	}

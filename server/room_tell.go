@@ -105,6 +105,9 @@ func (r *room) update(snap *queue.Snapshot, here *seat, tellLobby bool) {
 		if told, same := state.(stateFrame); ok && !(same && told.Type == news.Type) {
 			s.Send(hub.NewFrame(encode(news)))
 		}
+		if named := here.sessions[s].named; named != nil {
+			s.Send(hub.NewFrame(encode(orderFrame{Type: "order", At: snap.At, Order: viewOfOrder(*named)})))
+		}
 		here.sessions[s] = listener{served: true}
 	}
 }

@@ -108,6 +108,10 @@ type Options struct {
 	// not outlive the process, an order is one only once its row is committed.
 	AwaitRow func(ctx context.Context, order queue.Order) error
 
+	// Forget stores an order that is nowhere as rejected, for good, and returns it as it is stored then. nil = nothing is
+	// ever called forgotten.
+	Forget func(ctx context.Context, order queue.Order) (queue.Order, error)
+
 	Secrets        [][]byte   // the first signs, all verify
 	AdminToken     string     // "" = the admin API is off
 	WebhookSecrets [][]byte   // sign the events of a payment provider, which then alone may pay; none = demonstration payments

@@ -191,6 +191,11 @@ func (v *visit) hello(session *hub.Session, msg []byte) {
 		present := v.server.presentOrder(ctx, *held.Order)
 		held.Order = &present
 	}
+	named, err := v.named(ctx, user, held, hello.Order, snap)
+	if err != nil {
+		v.fail(session, "", err)
+		return
+	}
 	first := v.user == ""
 	if first {
 		if err := session.Bind(v.sale, user); err != nil {
@@ -218,7 +223,7 @@ func (v *visit) hello(session *hub.Session, msg []byte) {
 	if req.Resume > 0 && held.Status == queue.NoSeat && snap.Sale.Line.Order != queue.Off {
 		held.Status = queue.Missed // the seat was given up elsewhere, or is not known any more
 	}
-	room.enter(session, held, snap.State)
+	room.enter(session, held, snap.State, named)
 }
 
 // Message answers a later frame.

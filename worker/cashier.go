@@ -5,6 +5,7 @@ import (
 	"log/slog"
 	"time"
 
+	"sluice/fault"
 	"sluice/queue"
 )
 
@@ -45,7 +46,9 @@ func (c *Cashier) Payment(ctx context.Context, event, order, status string) (que
 	if err != nil {
 		return queue.Order{}, err
 	}
+	fault.Point("cashier.asked")
 	paid, err := c.store.Payment(ctx, Payment{Event: event, Order: order, Status: status, At: at})
+	fault.Point("cashier.paid")
 	if err == nil && paid.Status == queue.Paid {
 		c.settle(ctx, paid)
 	}
@@ -61,6 +64,7 @@ func (c *Cashier) Cancel(ctx context.Context, order string) (queue.Order, error)
 			err = &queue.Error{Code: queue.Conflict, Message: "the order is " + string(cancelled.Status) + " and cannot be cancelled any more"}
 		}
 	}
+	fault.Point("cashier.cancelled")
 	if err == nil {
 		c.settle(ctx, cancelled)
 	}
@@ -100,7 +104,10 @@ func settle(ctx context.Context, q adopter, store movesDone, sale string, orders
 			return err
 		}
 	}
-	return store.MoveDone(ctx, ids)
+	fault.Point("settle.told")
+	err := store.MoveDone(ctx, ids)
+	fault.Point("settle.done")
+	return err
 }
 
 // movesDone is the part of the [Store] that settle needs.

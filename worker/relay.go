@@ -6,6 +6,7 @@ import (
 	"log/slog"
 	"time"
 
+	"sluice/fault"
 	"sluice/queue"
 )
 
@@ -82,6 +83,7 @@ func (r *Relay) reader(ctx context.Context, want <-chan int, read chan<- []queue
 				claimAt = time.Now().Add(relayClaimEvery)
 			}
 			if len(entries) > 0 {
+				fault.Point("relay.claimed")
 				return entries, nil
 			}
 		}
@@ -156,6 +158,7 @@ func (r *relayRun) loop(ctx context.Context, want chan<- int, read <-chan []queu
 			reading = true
 		case entries := <-read:
 			reading = false
+			fault.Point("relay.read")
 			r.publish(ctx, r.hold(entries))
 		case s := <-r.settled:
 			r.settle(s)
@@ -211,6 +214,7 @@ func (r *relayRun) publish(ctx context.Context, entries []queue.Entry) {
 			r.failed = append(r.failed, entries[i:]...)
 			return
 		}
+		fault.Point("relay.published")
 	}
 }
 
@@ -222,15 +226,18 @@ func (r *relayRun) settle(s settlement) {
 		r.failed = append(r.failed, s.entry)
 		return
 	}
+	fault.Point("relay.confirmed")
 	r.metrics.relayLag.Observe(sinceGrab(s.entry.Order.CreatedAt))
 	r.done = append(r.done, s.entry.ID)
 }
 
 // finish takes confirmed entries out of the outbox.
 func (r *relayRun) finish(ctx context.Context) error {
+	fault.Point("relay.finishing")
 	if err := r.outbox.Done(ctx, r.done); err != nil {
 		return err
 	}
+	fault.Point("relay.finished")
 	for _, id := range r.done {
 		delete(r.held, id)
 	}

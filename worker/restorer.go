@@ -8,6 +8,7 @@ import (
 	"github.com/prometheus/client_golang/prometheus"
 	"github.com/prometheus/client_golang/prometheus/promauto"
 
+	"sluice/fault"
 	"sluice/queue"
 )
 
@@ -102,6 +103,7 @@ func (r *Restorer) restore(ctx context.Context, sale queue.Sale, here bool) erro
 			why = "asked"
 		}
 	}
+	fault.Point("restore.begun")
 	began := time.Now()
 	orders := 0
 	err := r.queue.Rebuild(ctx, sale, func(yield func([]queue.Order) error) error {
@@ -110,16 +112,20 @@ func (r *Restorer) restore(ctx context.Context, sale queue.Sale, here bool) erro
 			if _, err := r.queue.Lease(ctx, "restore:"+sale.ID, r.node, restoreLease); err != nil {
 				return err
 			}
-			return yield(page)
+			err := yield(page)
+			fault.Point("restore.page")
+			return err
 		})
 	})
 	if err != nil {
 		return err
 	}
 	r.quiet(ctx, sale.ID)
+	fault.Point("restore.quiet")
 	if err := r.queue.Ready(ctx, sale.ID); err != nil {
 		return err
 	}
+	fault.Point("restore.ready")
 	r.restored.WithLabelValues(sale.ID, why).Inc()
 	r.log.Info("a sale was put right in Redis", "sale", sale.ID, "why", why, "orders", orders, "took", time.Since(began).Round(time.Millisecond))
 	return nil

@@ -10,6 +10,8 @@ import (
 	"time"
 
 	"github.com/jmoiron/sqlx"
+
+	"sluice/fault"
 )
 
 // Store is the database: sales, their items, and every order ever written. It speaks to MySQL, MariaDB, PostgreSQL
@@ -115,9 +117,11 @@ func transact(ctx context.Context, db *sqlx.DB, opts *sql.TxOptions, fn func(tx 
 	if err := fn(tx); err != nil {
 		return err
 	}
+	fault.Point("store.committing")
 	if err := tx.Commit(); err != nil {
 		return fmt.Errorf("commit: %w", err)
 	}
+	fault.Point("store.committed")
 	return nil
 }
 

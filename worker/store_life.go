@@ -8,6 +8,7 @@ import (
 
 	"github.com/jmoiron/sqlx"
 
+	"sluice/fault"
 	"sluice/queue"
 )
 
@@ -40,6 +41,7 @@ func (s *Store) transition(ctx context.Context, tx *sqlx.Tx, id string, from, to
 	if err != nil {
 		return queue.Order{}, err
 	}
+	fault.Point("order.moved")
 	order, err := readOrder(ctx, tx, id)
 	if err != nil {
 		return order, err
@@ -66,7 +68,10 @@ func (s *Store) moved(ctx context.Context, tx *sqlx.Tx, orders []queue.Order) er
 			return err
 		}
 	}
-	return s.insertMoves(ctx, tx, string(orders[0].Status), orders)
+	fault.Point("order.unsold")
+	err := s.insertMoves(ctx, tx, string(orders[0].Status), orders)
+	fault.Point("order.noted")
+	return err
 }
 
 // Expire ends confirmed orders whose hold is over at a moment by Redis time, at most max, those that are overdue longest
@@ -84,6 +89,7 @@ func (s *Store) Expire(ctx context.Context, at int64, max int) ([]queue.Order, e
 		if expired = ordersOf(rows); len(expired) == 0 {
 			return nil
 		}
+		fault.Point("expire.locked")
 		ids := make([]string, len(expired))
 		for i := range expired {
 			expired[i].Status = queue.Expired

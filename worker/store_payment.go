@@ -8,6 +8,7 @@ import (
 
 	"github.com/jmoiron/sqlx"
 
+	"sluice/fault"
 	"sluice/queue"
 )
 
@@ -85,6 +86,7 @@ func (s *Store) payment(ctx context.Context, tx *sqlx.Tx, p Payment) (order queu
 			return order, false, err
 		}
 	}
+	fault.Point("payment.recording")
 	due := 0
 	if refundDue {
 		due = 1

@@ -10,6 +10,7 @@ import (
 
 	"github.com/jmoiron/sqlx"
 
+	"sluice/fault"
 	"sluice/queue"
 )
 
@@ -107,6 +108,7 @@ func (s *Store) writeBatch(ctx context.Context, tx *sqlx.Tx, batch map[string]qu
 	if len(fresh) == 0 {
 		return written, nil
 	}
+	fault.Point("store.read")
 	shelf, err := s.shelf(ctx, tx, fresh)
 	if err != nil {
 		return nil, err
@@ -121,7 +123,10 @@ func (s *Store) writeBatch(ctx context.Context, tx *sqlx.Tx, batch map[string]qu
 	if err := s.insertOrders(ctx, tx, fresh, written); err != nil {
 		return nil, err
 	}
-	return written, sell(ctx, tx, sold)
+	fault.Point("store.inserted")
+	err = sell(ctx, tx, sold)
+	fault.Point("store.sold")
+	return written, err
 }
 
 // product is an item of a sale.

@@ -8,6 +8,7 @@ import (
 	"github.com/prometheus/client_golang/prometheus"
 	"github.com/prometheus/client_golang/prometheus/promauto"
 
+	"sluice/fault"
 	"sluice/queue"
 )
 
@@ -63,6 +64,7 @@ func (s *Sweeper) Once(ctx context.Context) error {
 		if err != nil {
 			return err
 		}
+		fault.Point("sweep.expired")
 		if len(expired) < sweepPage {
 			break
 		}
@@ -84,6 +86,7 @@ func (s *Sweeper) finish(ctx context.Context) error {
 		if err != nil || len(moves) == 0 {
 			return err
 		}
+		fault.Point("sweep.finishing")
 		orders := map[string][]queue.Order{}
 		for _, move := range moves {
 			orders[move.Order.Sale] = append(orders[move.Order.Sale], move.Order)

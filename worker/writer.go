@@ -8,6 +8,7 @@ import (
 	"strings"
 	"time"
 
+	"sluice/fault"
 	"sluice/queue"
 )
 
@@ -131,6 +132,7 @@ func (w *Writer) gather(ctx context.Context, feed Feed, busy bool) []Delivery {
 
 // handle does all that a batch needs, and acknowledges it. After an error the batch must be given back.
 func (w *Writer) handle(ctx context.Context, feed Feed, batch []Delivery) error {
+	fault.Point("writer.gathered")
 	readable := make([]Delivery, 0, len(batch))
 	var dead []DeadLetter
 	for _, delivery := range batch {
@@ -144,14 +146,18 @@ func (w *Writer) handle(ctx context.Context, feed Feed, batch []Delivery) error 
 	if err != nil {
 		return err
 	}
+	fault.Point("writer.written")
 	w.count(written)
 	if err := w.announce(ctx, feed, written); err != nil {
 		return err
 	}
+	fault.Point("writer.announced")
 	if err := w.bury(ctx, feed, append(dead, unwritable...)); err != nil {
 		return err
 	}
-	return feed.Ack(batch)
+	err = feed.Ack(batch)
+	fault.Point("writer.acknowledged")
+	return err
 }
 
 // write stores orders. When one of them can never be stored, it halves the batch until that one is found, so that the
@@ -274,6 +280,7 @@ func (w *Writer) release(ctx context.Context, feed Feed, sale string, orders []q
 	if err != nil {
 		return err
 	}
+	fault.Point("writer.released")
 	ids := make([]string, len(orders))
 	for i, order := range orders {
 		ids[i] = order.ID

@@ -19,11 +19,12 @@ func mayImport() map[string][]string {
 	return map[string][]string{
 		"cmd/sluice":      {"server", "hub", "queue", "lua", "worker", "web"},
 		"deploy/services": {},
-		"server":          {"queue", "hub", "web"},
+		"server":          {"queue", "hub", "web", "fault"},
 		"hub":             {},
-		"queue":           {"lua"},
+		"queue":           {"lua", "fault"},
 		"lua":             {},
-		"worker":          {"queue"},
+		"worker":          {"queue", "fault"},
+		"fault":           {},
 		"web":             {},
 	}
 }

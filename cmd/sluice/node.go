@@ -117,6 +117,9 @@ func (n *node) serve(ctx context.Context, f serverSettings, notifier *worker.Not
 		Web: web.Handler(web.Options{FrameAncestors: f.FrameAncestors}), Ready: n.backends.ready,
 		Logger: n.log, Registerer: n.registry, Gatherer: n.registry,
 	}
+	opts.Forget = func(ctx context.Context, order queue.Order) (queue.Order, error) {
+		return n.backends.store.Reject(ctx, order, worker.RejectedLost)
+	}
 	if notifier != nil {
 		opts.AwaitRow = func(ctx context.Context, order queue.Order) error { return awaitRow(ctx, notifier, order) }
 	}
