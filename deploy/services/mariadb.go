@@ -13,8 +13,8 @@ import (
 
 func mariaURL(address string) string { return "mysql://root@" + address }
 
-// startMariaDB makes a data folder and starts a MariaDB on it. Commits are not forced to the disk: the data goes away
-// with the run, and a test that kills a process of the project does not kill the machine.
+// startMariaDB makes a data folder and starts a MariaDB on it. Commits are given to the system and not forced to the disk:
+// the data goes away with the run, and a test that kills processes does not kill the machine.
 func startMariaDB(ctx context.Context, s *site) (string, error) {
 	port, err := s.port()
 	if err != nil {
@@ -29,7 +29,7 @@ func startMariaDB(ctx context.Context, s *site) (string, error) {
 	cmd, err := s.command("mariadbd", "--no-defaults", "--datadir="+data, "--tmpdir="+s.dir,
 		"--bind-address=127.0.0.1", "--port="+strconv.Itoa(port.number), "--socket="+filepath.Join(s.dir, "socket"),
 		"--pid-file="+filepath.Join(s.dir, "pid"), "--skip-name-resolve", "--max-connections=1000",
-		"--innodb-flush-log-at-trx-commit=0")
+		"--innodb-flush-log-at-trx-commit=2")
 	if err != nil {
 		return "", err
 	}

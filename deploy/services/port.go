@@ -31,15 +31,26 @@ func freePort() (port, error) {
 			}
 			return port{}, fmt.Errorf("looking for a free port: %w", err)
 		}
-		listener, err := net.Listen("tcp", fmt.Sprintf(":%d", number))
-		if err != nil {
+		if !listenable(number) {
 			claim.Close()
 			continue
 		}
-		listener.Close()
 		return port{number, claim}, nil
 	}
 	return port{}, fmt.Errorf("no port between %d and %d is free", firstPort, lastPort)
+}
+
+// listenable says whether nothing listens on a port. No process is started meanwhile: between its fork and its exec it
+// would hold the port open after this has closed it.
+func listenable(number int) bool {
+	syscall.ForkLock.RLock()
+	defer syscall.ForkLock.RUnlock()
+	listener, err := net.Listen("tcp", fmt.Sprintf(":%d", number))
+	if err != nil {
+		return false
+	}
+	listener.Close()
+	return true
 }
 
 func (p port) address() string { return fmt.Sprintf("127.0.0.1:%d", p.number) }

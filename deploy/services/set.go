@@ -19,7 +19,8 @@ type set struct {
 	dir         string
 	environment []string // NAME=value, in the order of needs
 	sites       []*site
-	engine      *engine // nil where no Docker is used
+	engine      *engine  // nil where no Docker is used
+	control     *control // nil until everything answers
 }
 
 // startAll gets and starts everything asked for, all at once, and returns when each of it answers. The set is to be
@@ -63,6 +64,7 @@ func startAll(ctx context.Context, asked arguments, h *host, progress io.Writer)
 
 	values := make([]string, len(wanted))
 	var lines sync.Mutex
+	parent := ctx // that of the group ends with the group
 	group, ctx := errgroup.WithContext(ctx)
 	for i, n := range wanted {
 		start := started.engine.start
@@ -93,6 +95,12 @@ func startAll(ctx context.Context, asked arguments, h *host, progress io.Writer)
 		if n.variable != "" {
 			started.environment = append(started.environment, n.variable+"="+values[i])
 		}
+	}
+	if len(started.sites) > 0 {
+		if started.control, err = listen(parent, started.dir, started.sites); err != nil {
+			return started, err
+		}
+		started.environment = append(started.environment, controlVariable+"="+started.control.address())
 	}
 	return started, nil
 }
@@ -134,6 +142,9 @@ func (e *engine) start(ctx context.Context, n need) (string, error) {
 // stop ends everything the run started, all at once, and removes its folder.
 func (s *set) stop() error {
 	var group errgroup.Group
+	if s.control != nil {
+		group.Go(s.control.close)
+	}
 	for _, site := range s.sites {
 		group.Go(func() error {
 			if err := site.close(); err != nil {

@@ -25,6 +25,11 @@ type site struct {
 	account
 	ports  []port
 	closes []func() error // stops what runs here; called last first
+
+	// The process started last, which is the service itself, how it was started, and how to see that it answers.
+	main    *process
+	started *exec.Cmd
+	ask     func(context.Context) error
 }
 
 // newSite makes the folder of a service below base.
@@ -93,11 +98,13 @@ func (s *site) start(cmd *exec.Cmd, end syscall.Signal) (*process, error) {
 		return nil, fmt.Errorf("starting %s: %w", filepath.Base(cmd.Path), err)
 	}
 	s.closes = append(s.closes, func() error { return p.stop(end) })
+	s.main, s.started = p, cmd
 	return p, nil
 }
 
 // await asks again and again until the service answers, its process ends, or time is up.
 func (s *site) await(ctx context.Context, p *process, ask func(context.Context) error) error {
+	s.ask = ask
 	if err := poll(ctx, p.ended, ask); err != nil {
 		log, _ := os.ReadFile(s.logPath())
 		return fmt.Errorf("%w; the end of its log:\n%s", err, lastLines(log, 20))
