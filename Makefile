@@ -29,10 +29,18 @@ down: ## stop it; the data stays
 .PHONY: test
 test: ## run all tests on services of their own, which end with them
 	$(SERVICES) -- $(MAKE) --keep-going test-go test-web
+	$(MAKE) test-faults SEEDS=1-3 REPORT=
 
 .PHONY: test-go
 test-go: ## run the Go tests on the services that SLUICE_TEST_* name
 	go test -race ./...
+
+SEEDS  ?= 1-3
+REPORT ?= docs/reliability.md
+
+.PHONY: test-faults
+test-faults: ## run the schedules of faults SEEDS=1-200 and append what comes of them to docs/reliability.md
+	$(SERVICES) --only redis,rabbitmq,mariadb -- go run ./deploy/faults --seeds $(SEEDS) --report "$(REPORT)" --logs bin/faults
 
 .PHONY: test-web
 test-web: $(MODULES) ## run the tests of the pages

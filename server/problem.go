@@ -165,8 +165,12 @@ func statusOf(code queue.Code) int {
 func (s *Server) logFailure(err error, c echo.Context) {
 	ctx := c.Request().Context()
 	level := slog.LevelError
-	if ctx.Err() != nil && errors.Is(err, context.Canceled) {
+	var known *queue.Error
+	switch {
+	case ctx.Err() != nil && errors.Is(err, context.Canceled):
 		level = slog.LevelDebug
+	case errors.As(err, &known) && known.Err == nil:
+		level = slog.LevelDebug // said on purpose: come again in a moment
 	}
 	if !s.log.Enabled(ctx, level) {
 		return

@@ -15,9 +15,9 @@ const (
 	relayBlock = time.Second
 	// relayClaimIdle is how long an entry may be in the hands of a relay before another one takes it over. It is
 	// longer than any confirm takes while all is well.
-	relayClaimIdle = 5 * time.Second
+	relayClaimIdle = 3 * time.Second
 	// relayClaimEvery is how often a relay looks for such entries.
-	relayClaimEvery = 2 * time.Second
+	relayClaimEvery = time.Second
 	// relayGrace is how long a relay that is told to stop waits for answers of the broker.
 	relayGrace = 5 * time.Second
 )

@@ -19,6 +19,7 @@ func mayImport() map[string][]string {
 	return map[string][]string{
 		"cmd/sluice":      {"server", "hub", "queue", "lua", "worker", "web"},
 		"deploy/services": {},
+		"deploy/faults":   {"server"},
 		"server":          {"queue", "hub", "web", "fault"},
 		"hub":             {},
 		"queue":           {"lua", "fault"},
@@ -39,13 +40,13 @@ type library struct {
 func libraries() []library {
 	return []library{
 		{prefix: "github.com/labstack/echo", packages: []string{"server"}},
-		{prefix: "github.com/gorilla/websocket", packages: []string{"hub", "server", "cmd/sluice"}, files: "crowd*.go"},
-		{prefix: "github.com/redis/go-redis", packages: []string{"queue", "cmd/sluice"}},
+		{prefix: "github.com/gorilla/websocket", packages: []string{"hub", "server", "cmd/sluice", "deploy/faults"}, files: "crowd*.go"},
+		{prefix: "github.com/redis/go-redis", packages: []string{"queue", "cmd/sluice", "deploy/faults"}},
 		{prefix: "github.com/alicebob/miniredis", packages: []string{"cmd/sluice"}},
 		{prefix: "github.com/rabbitmq/amqp091-go", packages: []string{"worker", "cmd/sluice", "deploy/services"}},
 		{prefix: "github.com/jmoiron/sqlx", packages: []string{"worker", "cmd/sluice"}},
 		{prefix: "github.com/pressly/goose", packages: []string{"worker"}},
-		{prefix: "github.com/go-sql-driver/mysql", packages: []string{"worker", "deploy/services"}},
+		{prefix: "github.com/go-sql-driver/mysql", packages: []string{"worker", "deploy/services", "deploy/faults"}},
 		{prefix: "github.com/jackc/pgx", packages: []string{"worker", "deploy/services"}},
 		{prefix: "modernc.org/sqlite", packages: []string{"worker"}},
 		{prefix: "github.com/golang-jwt/jwt", packages: []string{"server", "cmd/sluice"}},

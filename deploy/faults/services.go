@@ -1,0 +1,139 @@
+package main
+
+import (
+	"bufio"
+	"context"
+	"database/sql"
+	"errors"
+	"fmt"
+	"net"
+	"net/url"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"strings"
+
+	_ "github.com/go-sql-driver/mysql" // the database driver
+	"github.com/redis/go-redis/v9"
+)
+
+// services are what the suite stands on, and what it does to them.
+type services struct {
+	redisAt, amqpAt, mysqlAt string // host:port
+	redis                    *redis.Client
+	db                       *sql.DB
+	control                  string // socket of deploy/services
+}
+
+func findServices() (*services, error) {
+	s := &services{control: os.Getenv("SLUICE_TEST_CONTROL")}
+	for variable, at := range map[string]*string{"SLUICE_TEST_REDIS": &s.redisAt, "SLUICE_TEST_AMQP": &s.amqpAt, "SLUICE_TEST_MYSQL": &s.mysqlAt} {
+		u, err := url.Parse(os.Getenv(variable))
+		if err != nil || u.Host == "" {
+			return nil, fmt.Errorf("%s is not set; run the suite with: make test-faults", variable)
+		}
+		*at = u.Host
+	}
+	if s.control == "" {
+		return nil, errors.New("SLUICE_TEST_CONTROL is not set: the services must run as processes of their own, with: make test-faults")
+	}
+	s.redis = redis.NewClient(&redis.Options{Addr: s.redisAt})
+	var err error
+	s.db, err = sql.Open("mysql", "root@tcp("+s.mysqlAt+")/?multiStatements=true")
+	return s, err
+}
+
+func (s *services) close() {
+	_ = s.redis.Close()
+	_ = s.db.Close()
+}
+
+// tell gives a command to deploy/services and returns what it answers after "ok".
+func (s *services) tell(command string) (string, error) {
+	conn, err := net.Dial("unix", s.control)
+	if err != nil {
+		return "", err
+	}
+	defer conn.Close()
+	if _, err := fmt.Fprintln(conn, command); err != nil {
+		return "", err
+	}
+	line, err := bufio.NewReader(conn).ReadString('\n')
+	if err != nil {
+		return "", err
+	}
+	line = strings.TrimSpace(line)
+	if line != "ok" && !strings.HasPrefix(line, "ok ") {
+		return "", fmt.Errorf("%s: %s", command, line)
+	}
+	return strings.TrimSpace(strings.TrimPrefix(line, "ok")), nil
+}
+
+// restart kills a service and starts it again.
+func (s *services) restart(name string) error {
+	if _, err := s.tell("kill " + name); err != nil {
+		return err
+	}
+	_, err := s.tell("start " + name)
+	return err
+}
+
+// copyRedis keeps what Redis has on disk now, like a replica that falls behind from here on.
+func (s *services) copyRedis(to string) error {
+	dir, err := s.tell("dir redis")
+	if err != nil {
+		return err
+	}
+	return copyFolder(filepath.Join(dir, "appendonlydir"), to)
+}
+
+// becomeCopy lets the copy take the place of Redis, as when a stale replica is promoted.
+func (s *services) becomeCopy(from string) error {
+	dir, err := s.tell("dir redis")
+	if err != nil {
+		return err
+	}
+	if _, err := s.tell("kill redis"); err != nil {
+		return err
+	}
+	files := filepath.Join(dir, "appendonlydir")
+	if err := os.RemoveAll(files); err != nil {
+		return err
+	}
+	if err := copyFolder(from, files); err != nil {
+		return err
+	}
+	_, err = s.tell("start redis")
+	return err
+}
+
+// copyFolder keeps owners and modes: the services have an account of their own.
+func copyFolder(from, to string) error {
+	if out, err := exec.Command("cp", "-a", from, to).CombinedOutput(); err != nil {
+		return fmt.Errorf("copy %s: %w: %s", from, err, out)
+	}
+	return nil
+}
+
+// prepare empties Redis and makes a database, in which sluice has the rights of a tenant.
+func (s *services) prepare(ctx context.Context, database, fsync string) error {
+	if err := s.redis.FlushAll(ctx).Err(); err != nil {
+		return err
+	}
+	if err := s.tune(ctx, fsync); err != nil {
+		return err
+	}
+	_, err := s.db.ExecContext(ctx, "SET GLOBAL read_only = 0; SET GLOBAL max_connections = 1000; DROP DATABASE IF EXISTS "+database+"; CREATE DATABASE "+database+
+		"; CREATE USER IF NOT EXISTS 'sluice'@'%'; GRANT ALL ON "+database+".* TO 'sluice'@'%'")
+	return err
+}
+
+// tune sets how Redis writes to disk; after a restart it is to be set again.
+func (s *services) tune(ctx context.Context, fsync string) error {
+	for _, setting := range [][2]string{{"appendfsync", fsync}, {"auto-aof-rewrite-percentage", "0"}} {
+		if err := s.redis.ConfigSet(ctx, setting[0], setting[1]).Err(); err != nil {
+			return err
+		}
+	}
+	return nil
+}
