@@ -1,11 +1,9 @@
 package main
 
 import (
-	"context"
 	"fmt"
 	"math/rand/v2"
 	"net"
-	"net/http"
 	"os"
 	"os/exec"
 	"path/filepath"
@@ -162,26 +160,4 @@ func (f *fleet) deaths() map[string]int {
 		counts[name]++
 	}
 	return counts
-}
-
-// answering waits until a node answers.
-func answering(ctx context.Context, base string) error {
-	for {
-		req, err := http.NewRequestWithContext(ctx, http.MethodGet, base+"/api/v1/sales", nil)
-		if err != nil {
-			return err
-		}
-		resp, err := http.DefaultClient.Do(req)
-		if err == nil {
-			_ = resp.Body.Close()
-			if resp.StatusCode == http.StatusOK {
-				return nil
-			}
-		}
-		select {
-		case <-ctx.Done():
-			return fmt.Errorf("%s does not answer", base)
-		case <-time.After(50 * time.Millisecond):
-		}
-	}
 }
