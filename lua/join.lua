@@ -1,13 +1,16 @@
 -- Gives each user a seat, or returns the one held. A call that resumes never takes a new seat: somebody who comes back
 -- too late is told so before starting again at the end of the line.
 --
--- KEYS  1 meta, 2 seats, 3 turns, 4 winners, 5 stock, then the limit keys of each user
--- ARGV  1 user limit, 2 its window, 3 address limit, 4 its window (microseconds), then for each user: user, 1 to
---       resume or 0
+-- After a loss of the numbers, a call that resumes a number of the epoch before takes that number back, unless somebody
+-- has. That is possible while the sale recovers: once the line goes on, nobody may come in before those who wait.
+--
+-- KEYS  1 meta, 2 seats, 3 turns, 4 winners, 5 stock, 6 gone, then the limit keys of each user
+-- ARGV  1 user limit, 2 its window, 3 address limit, 4 its window (microseconds), then for each user: user, the number
+--       to resume (0 = none) and its epoch
 -- returns  {ms, state, stock state, epoch, stopped ms}, then for each user
 --          {status, number, deadline in sale time, mark}; {-4} not joinable in this state; {-2} stock gone;
 --          {-5, which limit, microseconds to wait}; nothing at all when the sale is not here
-local m = read(KEYS[1], fields({ 'served', 'epoch', 'held', 'order' }))
+local m = read(KEYS[1], fields({ 'served', 'issued', 'epoch', 'held', 'order' }))
 if not m then
   return {}
 end
@@ -18,11 +21,20 @@ local still = stopped(m, ms)
 local stock = stock_state(left(KEYS[5]), m.held)
 local served = tonumber(m.served)
 local replies = { { int(ms), phase, stock, m.epoch, int(still) } }
-for i = 1, (#ARGV - 4) / 2 do
-  local user, resume = ARGV[3 + 2 * i], ARGV[4 + 2 * i] == '1'
-  local reply = refused(5, i, at)
+for i = 1, (#ARGV - 4) / 3 do
+  local user, resume, before = ARGV[2 + 3 * i], ARGV[3 + 3 * i] ~= '0', tonumber(ARGV[4 + 3 * i])
+  local reply = refused(6, i, at)
   if not reply then
     local status, number, deadline, mark = place(KEYS[2], KEYS[3], KEYS[4], user, served, ms - still)
+    if status == NONE and resume and phase == 'recovering' and before == tonumber(m.epoch) - 1 then
+      local lost = tonumber(ARGV[3 + 3 * i])
+      if lost <= tonumber(m.issued) and redis.call('GETBIT', KEYS[6], lost) == 1 then
+        redis.call('SETBIT', KEYS[6], lost, 0)
+        redis.call('HSET', KEYS[2], user, int(lost))
+        redis.call('HINCRBY', KEYS[1], 'left', 1)
+        number, status = int(lost), lost > served and WAITING or MISSED
+      end
+    end
     if (status == NONE or status == MISSED) and not resume and phase ~= 'recovering' then
       if phase == 'scheduled' or phase == 'closed' then
         reply = { -4 }

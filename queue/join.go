@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"slices"
 	"strconv"
 	"time"
 )
@@ -19,15 +20,11 @@ func (q *Queue) Join(ctx context.Context, req JoinRequest) (Seat, error) {
 
 func (q *Queue) joinBatch(ctx context.Context, sale string, reqs []JoinRequest) ([]Seat, []error) {
 	k := keysOf(sale)
-	names := []string{k.meta, k.seats, k.turns, k.winners, k.stock}
+	names := []string{k.meta, k.seats, k.turns, k.winners, k.stock, k.gone}
 	args := q.limitArgs()
 	for _, req := range reqs {
 		names = q.limitKeys(names, k, req.User, req.Address)
-		resume := 0
-		if req.Resume > 0 {
-			resume = 1
-		}
-		args = append(args, req.User, resume)
+		args = append(args, req.User, req.Resume, req.Epoch)
 	}
 	seats, errs := make([]Seat, len(reqs)), make([]error, len(reqs))
 	v, err := q.run(ctx, "join", names, args)
@@ -64,6 +61,21 @@ func (q *Queue) joinBatch(ctx context.Context, sale string, reqs []JoinRequest) 
 		return seats, fill(errs, r.err)
 	}
 	return seats, errs
+}
+
+// Reclaim gives seats of the epoch before back their numbers, for a node whose shoppers are still there when Redis has
+// lost them. Numbers that somebody has taken back are left alone, so it may be repeated. Errors: Unavailable.
+func (q *Queue) Reclaim(ctx context.Context, sale string, seats []Seat) error {
+	for page := range slices.Chunk(seats, gatherMost) {
+		reqs := make([]JoinRequest, len(page))
+		for i, seat := range page {
+			reqs[i] = JoinRequest{Sale: sale, User: seat.User, Resume: seat.Number, Epoch: seat.Epoch}
+		}
+		if _, errs := q.joinBatch(ctx, sale, reqs); isNotHere(errs[0]) || CodeOf(errs[0]) == Unavailable {
+			return errs[0]
+		}
+	}
+	return nil
 }
 
 // Look says where a user stands, and changes nothing. Errors: Unavailable.

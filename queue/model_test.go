@@ -319,7 +319,7 @@ func compareWithModel(t *rapid.T, l modelLine) {
 		}
 	}
 	defer l.drop(sale.ID)
-	must(l.Restore(ctx, sale, noOrders), "start")
+	must(l.Restore(ctx, sale, queue.Reach{}, noOrders), "start")
 	tick := queue.NewTicker(l.Queue, sale.ID)
 	users := make([]string, 8)
 	for i := range users {

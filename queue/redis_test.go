@@ -91,7 +91,7 @@ func (l *line) sale(change func(*queue.Sale)) queue.Sale {
 func (l *line) start(change func(*queue.Sale)) queue.Sale {
 	l.t.Helper()
 	s := l.sale(change)
-	if err := l.Restore(l.t.Context(), s, noOrders); err != nil {
+	if err := l.Restore(l.t.Context(), s, queue.Reach{}, noOrders); err != nil {
 		l.t.Fatal(err)
 	}
 	l.t.Cleanup(func() { l.drop(s.ID) })

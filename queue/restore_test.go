@@ -54,7 +54,7 @@ func TestALostSaleIsRebuiltFromItsOrders(t *testing.T) {
 		var wg sync.WaitGroup
 		for range 4 { // several nodes notice at once
 			wg.Go(func() {
-				if err := l.Restore(t.Context(), sale, rows(orders...)); err != nil {
+				if err := l.Restore(t.Context(), sale, queue.Reach{}, rows(orders...)); err != nil {
 					t.Error(err)
 				}
 			})
@@ -94,7 +94,7 @@ func TestRestoringARunningSaleChangesNothing(t *testing.T) {
 		restarted := sale
 		restarted.Items = []queue.Item{{ID: "main", Stock: 99}} // what a file says must not go over what is live
 		for range 3 {
-			if err := l.Restore(t.Context(), restarted, rows(*won.Order)); err != nil {
+			if err := l.Restore(t.Context(), restarted, queue.Reach{}, rows(*won.Order)); err != nil {
 				t.Fatal(err)
 			}
 		}
@@ -126,7 +126,7 @@ func TestAnotherRunOfTheServerSuspendsTheSaleUntilItIsPutRight(t *testing.T) {
 		if _, err := l.Pause(t.Context(), sale.ID); queue.CodeOf(err) != queue.Unavailable {
 			t.Fatalf("a pause while recovering: %v", err)
 		}
-		if err := l.Restore(t.Context(), sale, rows(*won.Order)); err != nil {
+		if err := l.Restore(t.Context(), sale, queue.Reach{}, rows(*won.Order)); err != nil {
 			t.Fatal(err)
 		}
 		if g := l.grab(sale.ID, "bob", "r"); g.Result != queue.Success || l.units(sale.ID, "main") != 8 {
@@ -211,7 +211,7 @@ func TestEveryKeyOfAScriptIsInTheSlotOfItsSale(t *testing.T) {
 	sale := l.sale(nil)
 	check.tag = "{" + sale.ID + "}"
 	l.rdb.AddHook(check)
-	if err := l.Restore(t.Context(), sale, rows(rowOf(sale.ID, "x", queue.Confirmed), rowOf(sale.ID, "y", queue.Expired))); err != nil {
+	if err := l.Restore(t.Context(), sale, queue.Reach{}, rows(rowOf(sale.ID, "x", queue.Confirmed), rowOf(sale.ID, "y", queue.Expired))); err != nil {
 		t.Fatal(err)
 	}
 	t.Cleanup(func() { l.drop(sale.ID) })

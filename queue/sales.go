@@ -55,20 +55,58 @@ func (q *Queue) Installed(ctx context.Context, id string) (here, ready bool, err
 	return true, seat.State != Recovering, nil
 }
 
-// Install brings a sale to Redis that it does not have; one that is there is left as it is. The sale recovers until
-// Restore has run. Errors: Unavailable.
-func (q *Queue) Install(ctx context.Context, sale Sale) error {
-	return q.apply(ctx, sale, "install")
+// Install brings a sale to Redis that it does not have; one that is there is left as it is. Where the line had got
+// somewhere, a new epoch begins. The sale recovers until Restore has run. Errors: Unavailable.
+func (q *Queue) Install(ctx context.Context, sale Sale, reach Reach) error {
+	if reach.Issued > 0 {
+		reach.Epoch++
+		reach.Issued += reachSlack
+	}
+	return q.apply(ctx, sale, "install", reach)
+}
+
+// Reach is how far the line of a sale had got when that was written down last: after a loss of Redis, numbers are given
+// from beyond it, and those who hold one of the epoch take it back. The zero value is of a sale that nobody has joined.
+type Reach struct {
+	Epoch  int64
+	Issued int64 // the highest number
+	Served int64 // up to here nobody waits or has a turn
+}
+
+// reachSlack is how many numbers may have been given since the reach was written down, at most: it is written every
+// second, and no line is joined by more than that in one. Numbers that nobody holds are passed over and cost nothing.
+const reachSlack = 50_000
+
+// Reach is how far the line of a sale is. Errors: Unavailable, also when the sale is not there.
+func (q *Queue) Reach(ctx context.Context, id string) (Reach, error) {
+	values, err := q.rdb.HMGet(ctx, keysOf(id).meta, "epoch", "issued", "served").Result()
+	if err != nil {
+		return Reach{}, fmt.Errorf("read how far the line of sale %s is: %w", id, err)
+	}
+	if values[0] == nil {
+		return Reach{}, errNotHere(id)
+	}
+	r := &reply{script: "reach of sale " + id}
+	reach := Reach{Epoch: r.int(values[0]), Issued: r.int(values[1]), Served: r.int(values[2])}
+	// The first by deadline are the first by number, but for those who were called together.
+	turns, err := q.rdb.ZRange(ctx, keysOf(id).turns, 0, 999).Result()
+	if err != nil {
+		return Reach{}, fmt.Errorf("read the turns of sale %s: %w", id, err)
+	}
+	for _, number := range turns {
+		reach.Served = min(reach.Served, r.int(number)-1)
+	}
+	return reach, r.err
 }
 
 // Apply changes the settings of a sale, or installs it. It is idempotent. Of a sale that can be joined already, only
 // title, closes_at, prices, the line's figures, hold and stock can change; stock not below what was sold. Errors:
 // Conflict with the reason, Unavailable.
 func (q *Queue) Apply(ctx context.Context, sale Sale) error {
-	return q.apply(ctx, sale, "change")
+	return q.apply(ctx, sale, "change", Reach{})
 }
 
-func (q *Queue) apply(ctx context.Context, sale Sale, mode string) error {
+func (q *Queue) apply(ctx context.Context, sale Sale, mode string, reach Reach) error {
 	spec, err := json.Marshal(sale)
 	if err != nil {
 		return fmt.Errorf("write the settings of sale %s: %w", sale.ID, err)
@@ -81,7 +119,7 @@ func (q *Queue) apply(ctx context.Context, sale Sale, mode string) error {
 	args := []any{
 		mode, spec, sale.OpensAt.UnixMilli(), sale.ClosesAt.UnixMilli(), lobby, string(sale.Line.Order), sale.Limit,
 		sale.Line.Rate, sale.Line.Active, strconv.FormatFloat(sale.Line.Ratio, 'f', -1, 64),
-		sale.Line.Turn.Milliseconds(), sale.Hold.Milliseconds(),
+		sale.Line.Turn.Milliseconds(), sale.Hold.Milliseconds(), max(1, reach.Epoch), reach.Issued, reach.Served,
 	}
 	for _, item := range sale.Items {
 		args = append(args, item.ID, item.Stock)
@@ -172,8 +210,8 @@ func (q *Queue) control(ctx context.Context, id, action string) (Sale, error) {
 }
 
 // Restore puts a sale right whose Redis state is missing or of another run of the server: Rebuild, then Ready.
-func (q *Queue) Restore(ctx context.Context, sale Sale, orders func(yield func([]Order) error) error) error {
-	if err := q.Rebuild(ctx, sale, orders); err != nil {
+func (q *Queue) Restore(ctx context.Context, sale Sale, reach Reach, orders func(yield func([]Order) error) error) error {
+	if err := q.Rebuild(ctx, sale, reach, orders); err != nil {
 		return err
 	}
 	return q.Ready(ctx, sale.ID)
@@ -183,8 +221,8 @@ func (q *Queue) Restore(ctx context.Context, sale Sale, orders func(yield func([
 // where the mark was lost, and the release of orders that ended. `orders` yields the orders of the database in pages, in
 // the order of their ids. It may run several times, also at once: every step is idempotent for each order. Errors:
 // Unavailable.
-func (q *Queue) Rebuild(ctx context.Context, sale Sale, orders func(yield func([]Order) error) error) error {
-	if err := q.Install(ctx, sale); err != nil {
+func (q *Queue) Rebuild(ctx context.Context, sale Sale, reach Reach, orders func(yield func([]Order) error) error) error {
+	if err := q.Install(ctx, sale, reach); err != nil {
 		return err
 	}
 	err := orders(func(page []Order) error {

@@ -38,4 +38,5 @@ type JoinRequest struct {
 	User    string
 	Address string // client address, for the address limit; "" = not limited
 	Resume  int64  // the number of the seat token that the caller holds; such a call never takes a new seat. 0 = none
+	Epoch   int64  // of that token: a number of the epoch before this one is taken back
 }

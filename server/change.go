@@ -145,7 +145,11 @@ func (s *Server) rebuild(ctx context.Context, sale queue.Sale) error {
 	if err != nil || ready {
 		return err
 	}
-	return s.line.Restore(ctx, sale, func(yield func([]queue.Order) error) error {
+	reach, err := s.opts.Sales.Reach(ctx, sale.ID)
+	if err != nil {
+		return err
+	}
+	return s.line.Restore(ctx, sale, reach, func(yield func([]queue.Order) error) error {
 		return s.opts.Sales.EachOrder(ctx, sale.ID, restorePage, yield)
 	})
 }

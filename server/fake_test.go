@@ -51,6 +51,7 @@ func (f *fakeLine) Look(_ context.Context, sale, user string) (queue.Seat, error
 func (f *fakeLine) Leave(_ context.Context, sale, user string, number int64) error {
 	return f.leave(sale, user, number)
 }
+func (f *fakeLine) Reclaim(context.Context, string, []queue.Seat) error { return nil }
 func (f *fakeLine) Grab(_ context.Context, req queue.GrabRequest) (queue.Grabbed, error) {
 	return f.grab(req)
 }
@@ -107,7 +108,7 @@ func (f *fakeLine) do(ctx context.Context, name, id string) (queue.Sale, error) 
 	}
 	return sale, err
 }
-func (f *fakeLine) Restore(_ context.Context, sale queue.Sale, orders func(yield func([]queue.Order) error) error) error {
+func (f *fakeLine) Restore(_ context.Context, sale queue.Sale, _ queue.Reach, orders func(yield func([]queue.Order) error) error) error {
 	f.mu.Lock()
 	defer f.mu.Unlock()
 	if _, here := f.sales[sale.ID]; !here {
@@ -152,7 +153,8 @@ type fakeStore struct {
 	mu     sync.Mutex
 	sales  map[string]queue.Sale
 	orders []queue.Order
-	lists  int   // calls of Sales
+	lists  int // calls of Sales
+	reach  queue.Reach
 	fail   error // of every call, when set
 	log    func(string)
 }
@@ -190,6 +192,11 @@ func (f *fakeStore) Sale(_ context.Context, id string) (queue.Sale, error) {
 		return queue.Sale{}, &queue.Error{Code: queue.NoSuchSale, Message: "there is no such sale"}
 	}
 	return sale, nil
+}
+func (f *fakeStore) Reach(context.Context, string) (queue.Reach, error) {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	return f.reach, f.fail
 }
 func (f *fakeStore) EachOrder(_ context.Context, sale string, page int, fn func([]queue.Order) error) error {
 	f.mu.Lock()

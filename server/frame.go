@@ -131,6 +131,8 @@ func stateOf(snap *queue.Snapshot, seat queue.Seat) any {
 		return orderFrame{Type: "order", At: at, Order: viewOfOrder(*seat.Order)}
 	case snap.State == queue.Closed:
 		return stateFrame{Type: "closed", At: at, Why: "ended"}
+	case snap.State == queue.Recovering && seat.Status != queue.Missed:
+		return pausedOf(snap, at)
 	case seat.Status == queue.Missed:
 		return stateFrame{Type: "missed", At: at, Why: "expired"}
 	case snap.Sale.Line.Order != queue.Off && seat.Status == queue.NoSeat:

@@ -32,7 +32,8 @@ func (r *room) announce(snap *queue.Snapshot) {
 	if news, ok := pauseNews(before.state, snap); ok {
 		r.everyone(hub.NewFrame(encode(news)))
 		for _, here := range r.seats {
-			here.told.until = 0 // the clock stood still: say anew until when a turn lasts
+			here.told.until = 0                                                       // the clock stood still: say anew until when a turn lasts
+			here.told.waiting = here.told.waiting && before.state != queue.Recovering // and who is in line
 		}
 	}
 	if snap.State != before.state && snap.State == queue.Closed {
@@ -114,6 +115,9 @@ func (r *room) update(snap *queue.Snapshot, here *seat, tellLobby bool) {
 
 // push sends what changed to the sessions that know their state.
 func (r *room) push(snap *queue.Snapshot, here *seat, now told, tellLobby bool) {
+	if snap.State == queue.Recovering && (here.Status == queue.Waiting || here.Status == queue.Turn) {
+		return // who else is in line is not known yet
+	}
 	waiting := here.Status == queue.Waiting && snap.State != queue.Closed
 	// Who may grab: in a sale without a line, everybody while it is open.
 	mayGrab := snap.State == queue.Open && snap.Stock == queue.Available &&

@@ -9,6 +9,9 @@ import (
 
 // Tick tells the room what a tick saw.
 func (r *room) Tick(snap *queue.Snapshot, events []queue.Event, missed bool) {
+	if r.reclaim(snap) {
+		missed = true
+	}
 	r.reread(missed)
 	r.mu.Lock()
 	defer r.mu.Unlock()
@@ -28,6 +31,36 @@ func (r *room) Tick(snap *queue.Snapshot, events []queue.Event, missed bool) {
 	}
 	r.newest = snap
 }
+
+// reclaim takes back the numbers of those who are here when Redis has lost them: their seats are of an earlier epoch than
+// the line. It says whether there were any.
+func (r *room) reclaim(snap *queue.Snapshot) bool {
+	if snap.State != queue.Recovering {
+		return false // too late, if ever
+	}
+	r.mu.Lock()
+	var lost []queue.Seat
+	for _, here := range r.seats {
+		if here.Number > 0 && here.Epoch < snap.Epoch && (here.Status == queue.Waiting || here.Status == queue.Turn) {
+			lost = append(lost, here.Seat)
+		}
+	}
+	r.mu.Unlock()
+	if len(lost) == 0 {
+		return false
+	}
+	ctx, cancel := context.WithTimeout(context.Background(), reclaimTimeout)
+	defer cancel()
+	if err := r.line.Reclaim(ctx, r.sale, lost); err != nil {
+		r.log.Warn("lost numbers cannot be taken back; the next tick tries once more", "sale", r.sale, "seats", len(lost), "err", err)
+	} else {
+		r.log.Info("numbers that Redis had lost were taken back", "sale", r.sale, "seats", len(lost), "epoch", snap.Epoch)
+	}
+	return true
+}
+
+// reclaimTimeout bounds taking back the numbers of one node's shoppers.
+const reclaimTimeout = 10 * time.Second
 
 // reread asks Redis where users stand whose news may have been lost: all of them after a gap, else those who came while
 // a tick was under way. The watcher waits meanwhile, so nothing overtakes it.

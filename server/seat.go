@@ -46,7 +46,7 @@ func (s *Server) joinSeat(c echo.Context) error {
 		if err != nil || held.Sale != sale || held.User != who.User {
 			return badRequest("the seat token is not of this user in this sale; leave it out to join anew")
 		}
-		req.Resume = held.Number
+		req.Resume, req.Epoch = held.Number, held.Epoch
 	}
 	// Before anything is done for a sale it must be one; and a seat that could not be described is not taken.
 	if _, err := s.snapshot(ctx, sale); err != nil {

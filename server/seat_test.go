@@ -33,7 +33,7 @@ func TestJoiningReturnsTheStateAndATokenOfTheSeat(t *testing.T) {
 	}
 	want := []queue.JoinRequest{
 		{Sale: "phone-x", User: "ann", Address: "192.0.2.1"},
-		{Sale: "phone-x", User: "ann", Address: "192.0.2.1", Resume: 15},
+		{Sale: "phone-x", User: "ann", Address: "192.0.2.1", Resume: 15, Epoch: 2},
 	}
 	if diff := cmp.Diff(want, asked); diff != "" {
 		t.Errorf("(-want +got):\n%s", diff)

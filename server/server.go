@@ -50,6 +50,8 @@ type SaleStore interface {
 	Sales(ctx context.Context) ([]queue.Sale, error)
 	// Sale returns one sale, or a *queue.Error NoSuchSale.
 	Sale(ctx context.Context, id string) (queue.Sale, error)
+	// Reach is how far the line of a sale had got, zero for a sale that is not there.
+	Reach(ctx context.Context, id string) (queue.Reach, error)
 	// EachOrder calls fn with all orders of a sale, at most page at a time.
 	EachOrder(ctx context.Context, sale string, page int, fn func([]queue.Order) error) error
 }
@@ -79,6 +81,7 @@ type line interface {
 	Look(ctx context.Context, sale, user string) (queue.Seat, error)
 	LookMany(ctx context.Context, sale string, users []string) ([]queue.Seat, error)
 	Leave(ctx context.Context, sale, user string, number int64) error
+	Reclaim(ctx context.Context, sale string, seats []queue.Seat) error
 	Grab(ctx context.Context, req queue.GrabRequest) (queue.Grabbed, error)
 
 	Sale(ctx context.Context, id string) (queue.Sale, error)
@@ -89,7 +92,7 @@ type line interface {
 	Resume(ctx context.Context, id string) (queue.Sale, error)
 	Close(ctx context.Context, id string) (queue.Sale, error)
 	Recover(ctx context.Context, id string) error
-	Restore(ctx context.Context, sale queue.Sale, orders func(yield func([]queue.Order) error) error) error
+	Restore(ctx context.Context, sale queue.Sale, reach queue.Reach, orders func(yield func([]queue.Order) error) error) error
 }
 
 // Options are the settings of a Server.

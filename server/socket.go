@@ -170,7 +170,7 @@ func (v *visit) hello(session *hub.Session, msg []byte) {
 			session.Close(closeBadToken, "the seat token is not of this user in this sale")
 			return
 		}
-		req.Resume = held.Number
+		req.Resume, req.Epoch = held.Number, held.Epoch
 	}
 	ctx, cancel := context.WithTimeout(context.Background(), callTimeout)
 	defer cancel()
@@ -214,6 +214,9 @@ func (v *visit) hello(session *hub.Session, msg []byte) {
 			return
 		}
 		welcome.Seat = token
+	}
+	if req.Resume > 0 && req.Epoch < held.Epoch {
+		session.Send(hub.NewFrame(encode(stateFrame{Type: "stale", At: welcome.At})))
 	}
 	session.Send(hub.NewFrame(encode(welcome)))
 	v.user, v.room = user, room

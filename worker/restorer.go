@@ -22,6 +22,9 @@ const (
 	// restorePatience is how long orders on their way are waited for, and restorePoll how often is looked.
 	restorePatience = 3 * time.Second
 	restorePoll     = 20 * time.Millisecond
+	// restoreClaims is how long nodes have to take the numbers of their shoppers back before the line goes on, which
+	// takes them a second for some 50,000 each. Those who come later are not waited for.
+	restoreClaims = time.Second
 )
 
 // Restorer brings sales back to Redis from the database: after a restart of Redis, a loss, a flush or a failover, when an
@@ -36,11 +39,12 @@ type Restorer struct {
 	node     string
 	log      *slog.Logger
 	restored *prometheus.CounterVec
+	kept     map[string]queue.Reach // by sale: what this process kept last
 }
 
 // NewRestorer makes a restorer for that node; reg may be nil.
 func NewRestorer(q *queue.Queue, store *Store, broker Broker, node string, log *slog.Logger, reg prometheus.Registerer) *Restorer {
-	return &Restorer{queue: q, store: store, broker: broker, node: node, log: log,
+	return &Restorer{queue: q, store: store, broker: broker, node: node, log: log, kept: map[string]queue.Reach{},
 		restored: promauto.With(reg).NewCounterVec(prometheus.CounterOpts{
 			Name: "sluice_recoveries_total",
 			Help: "Sales that were put right in Redis, by why: lost, restarted or asked.",
@@ -77,6 +81,9 @@ func (r *Restorer) Once(ctx context.Context) error {
 			return err
 		}
 		if ready {
+			if err := r.keep(ctx, sale.ID); err != nil {
+				return err
+			}
 			continue
 		}
 		mine, err := r.queue.Lease(ctx, "restore:"+sale.ID, r.node, restoreLease)
@@ -93,6 +100,25 @@ func (r *Restorer) Once(ctx context.Context) error {
 	return nil
 }
 
+// keep writes down how far the line of a sale is, where it has moved. One process does it.
+func (r *Restorer) keep(ctx context.Context, sale string) error {
+	mine, err := r.queue.Lease(ctx, "keep:"+sale, r.node, restoreLease)
+	if err != nil || !mine {
+		return err
+	}
+	reach, err := r.queue.Reach(ctx, sale)
+	if isAnswer(err) || err == nil && reach == r.kept[sale] {
+		return nil // lost just now, or unmoved
+	}
+	if err == nil {
+		err = r.store.KeepReach(ctx, sale, reach)
+	}
+	if err == nil {
+		r.kept[sale] = reach
+	}
+	return err
+}
+
 func (r *Restorer) restore(ctx context.Context, sale queue.Sale, here bool) error {
 	why := "lost"
 	if here {
@@ -106,7 +132,11 @@ func (r *Restorer) restore(ctx context.Context, sale queue.Sale, here bool) erro
 	fault.Point("restore.begun")
 	began := time.Now()
 	orders := 0
-	err := r.queue.Rebuild(ctx, sale, func(yield func([]queue.Order) error) error {
+	reach, err := r.store.Reach(ctx, sale.ID)
+	if err != nil {
+		return err
+	}
+	err = r.queue.Rebuild(ctx, sale, reach, func(yield func([]queue.Order) error) error {
 		return r.store.EachOrder(ctx, sale.ID, restorePage, func(page []queue.Order) error {
 			orders += len(page)
 			if _, err := r.queue.Lease(ctx, "restore:"+sale.ID, r.node, restoreLease); err != nil {
@@ -120,7 +150,16 @@ func (r *Restorer) restore(ctx context.Context, sale queue.Sale, here bool) erro
 	if err != nil {
 		return err
 	}
+	if !here && reach.Issued > 0 {
+		sleep(ctx, restoreClaims)
+	}
 	r.quiet(ctx, sale.ID)
+	// Before anything is granted: a loss that follows at once must not begin the same epoch again.
+	if now, err := r.queue.Reach(ctx, sale.ID); err != nil {
+		return err
+	} else if err := r.store.KeepReach(ctx, sale.ID, now); err != nil {
+		return err
+	}
 	fault.Point("restore.quiet")
 	if err := r.queue.Ready(ctx, sale.ID); err != nil {
 		return err

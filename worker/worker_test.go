@@ -148,7 +148,7 @@ func newMarket(t *testing.T, redisURL string, store *Store, inRedis, inDatabase 
 		Line:     queue.Line{Order: queue.Off},
 	}
 	none := func(func([]queue.Order) error) error { return nil }
-	if err := m.Restore(t.Context(), sale, none); err != nil {
+	if err := m.Restore(t.Context(), sale, queue.Reach{}, none); err != nil {
 		t.Fatal(err)
 	}
 	t.Cleanup(func() {

@@ -140,7 +140,7 @@ func (n *node) hold(ctx context.Context, sale queue.Sale) error {
 	if err := n.backends.store.SaveSale(ctx, sale); err != nil {
 		return err
 	}
-	return n.backends.queue.Restore(ctx, sale, func(yield func([]queue.Order) error) error {
+	return n.backends.queue.Restore(ctx, sale, queue.Reach{}, func(yield func([]queue.Order) error) error {
 		return n.backends.store.EachOrder(ctx, sale.ID, 1000, yield)
 	})
 }

@@ -6,6 +6,7 @@ import (
 	"errors"
 	"fmt"
 	"net/http"
+	"slices"
 	"strings"
 	"time"
 
@@ -120,6 +121,8 @@ func (c *schedule) unwritten(ctx context.Context) int {
 
 // verify compares what every shopper was told with the rows.
 func (c *schedule) verify(ctx context.Context) (orders, paid int, err error) {
+	wrong := slices.Clone(c.shoppers.problems)
+	problem := func(format string, args ...any) { wrong = append(wrong, fmt.Sprintf(format, args...)) }
 	rows, err := c.services.db.QueryContext(ctx, "SELECT id, user_id, status, live IS NOT NULL FROM "+c.name+".orders")
 	if err != nil {
 		return 0, 0, err
@@ -135,7 +138,7 @@ func (c *schedule) verify(ctx context.Context) (orders, paid int, err error) {
 		}
 		status[id] = is
 		if owner, told := c.shoppers.told[id]; told && owner != user {
-			c.shoppers.problem("order %s is of %s, and %s was told of it", id, user, owner)
+			problem("order %s is of %s, and %s was told of it", id, user, owner)
 		}
 		if lives {
 			live[user]++
@@ -150,27 +153,27 @@ func (c *schedule) verify(ctx context.Context) (orders, paid int, err error) {
 	}
 	for user, n := range live {
 		if n > 1 {
-			c.shoppers.problem("%s has %d live orders", user, n)
+			problem("%s has %d live orders", user, n)
 		}
 	}
 	if sold > c.units {
-		c.shoppers.problem("%d units of %d are sold", sold, c.units)
+		problem("%d units of %d are sold", sold, c.units)
 	}
 	forgotten := 0
 	for order, user := range c.shoppers.told {
 		is, written := status[order]
 		switch {
 		case written && c.shoppers.paid[order] && is != "paid":
-			c.shoppers.problem("order %s was answered as paid and is %s", order, is)
+			problem("order %s was answered as paid and is %s", order, is)
 		case written && c.shoppers.cancelled[order] && is != "cancelled":
-			c.shoppers.problem("order %s was answered as cancelled and is %s", order, is)
+			problem("order %s was answered as cancelled and is %s", order, is)
 		case written:
 		case !c.forgetful:
-			c.shoppers.problem("order %s of %s was told as a success and is lost", order, user)
+			problem("order %s of %s was told as a success and is lost", order, user)
 		default:
 			if forgotten++; forgotten <= 5 {
 				if err := c.mustHear(ctx, user, order); err != nil {
-					c.shoppers.problem("%v", err)
+					problem("%v", err)
 				}
 			}
 		}
@@ -180,13 +183,13 @@ func (c *schedule) verify(ctx context.Context) (orders, paid int, err error) {
 		return len(status), paid, err
 	}
 	if item := audit.Items[0]; item.Stock != c.units-sold || item.Live != sold {
-		c.shoppers.problem("%d of %d units are sold and %d are left", sold, c.units, item.Stock)
+		problem("%d of %d units are sold and %d are left", sold, c.units, item.Stock)
 	}
 	if c.shoppers.grabs < crowdSize {
-		c.shoppers.problem("there were %d answers to %d grabs", c.shoppers.grabs, crowdSize)
+		problem("there were %d answers to %d grabs", c.shoppers.grabs, crowdSize)
 	}
-	if len(c.shoppers.problems) > 0 {
-		return len(status), paid, errors.New(strings.Join(c.shoppers.problems, "; "))
+	if len(wrong) > 0 {
+		return len(status), paid, errors.New(strings.Join(wrong[:min(len(wrong), 10)], "; "))
 	}
 	return len(status), paid, nil
 }

@@ -1,0 +1,102 @@
+package queue_test
+
+import (
+	"fmt"
+	"testing"
+
+	"sluice/queue"
+)
+
+// lose takes everything of a sale from Redis but the outbox and the news.
+func (l *line) lose(sale string) {
+	l.t.Helper()
+	for _, key := range []string{"meta", "stock", "seats", "winners", "past", "turns", "gone"} {
+		if err := l.rdb.Del(l.t.Context(), "sluice:{"+sale+"}:"+key).Err(); err != nil {
+			l.t.Fatal(err)
+		}
+	}
+}
+
+func TestLostNumbersAreTakenBackByThoseWhoHoldThem(t *testing.T) {
+	t.Parallel()
+	onBoth(t, func(t *testing.T, l *line) {
+		sale := l.start(func(s *queue.Sale) { s.Line.Active = 2 })
+		seats := map[string]queue.Seat{}
+		for i := range 12 {
+			user := fmt.Sprint("u", i+1)
+			seats[user] = l.join(sale.ID, user)
+		}
+		tick := queue.NewTicker(l.Queue, sale.ID)
+		snapshot := func() *queue.Snapshot {
+			t.Helper()
+			s, err := tick(t.Context())
+			if err != nil {
+				t.Fatal(err)
+			}
+			return s
+		}
+		snapshot() // calls u1 and u2
+		l.grab(sale.ID, "u1", "r")
+		snapshot() // calls u3; u2 and u3 have turns
+		reach, err := l.Reach(t.Context(), sale.ID)
+		if err != nil || reach != (queue.Reach{Epoch: 1, Issued: 12, Served: 1}) {
+			t.Fatalf("the line is at %+v, %v", reach, err)
+		}
+
+		l.lose(sale.ID)
+		if _, err := l.Reach(t.Context(), sale.ID); queue.CodeOf(err) != queue.Unavailable {
+			t.Fatalf("a lost line reaches somewhere: %v", err)
+		}
+		if err := l.Rebuild(t.Context(), sale, reach, noOrders); err != nil {
+			t.Fatal(err)
+		}
+		resume := func(user string, number, epoch int64) (queue.SeatStatus, int64) {
+			t.Helper()
+			seat, err := l.Join(t.Context(), queue.JoinRequest{Sale: sale.ID, User: user, Resume: number, Epoch: epoch})
+			if err != nil && queue.CodeOf(err) != queue.Unavailable {
+				t.Fatal(err)
+			}
+			return seat.Status, seat.Number
+		}
+		// A node takes back the numbers of those who are here, and may do it again.
+		here := []queue.Seat{seats["u2"], seats["u3"], seats["u9"]}
+		for range 2 {
+			if err := l.Reclaim(t.Context(), sale.ID, here); err != nil {
+				t.Fatal(err)
+			}
+		}
+		for _, test := range []struct {
+			what          string
+			user          string
+			number, epoch int64
+			status        queue.SeatStatus
+			has           int64
+		}{
+			{"another node's shopper", "u5", 5, 1, queue.Waiting, 5},
+			{"who took it back already", "u9", 9, 1, queue.Waiting, 9},
+			{"a number that somebody has", "thief", 9, 1, queue.NoSeat, 0},
+			{"a number never given", "thief", 900_000, 1, queue.NoSeat, 0},
+			{"a token of another epoch", "u6", 6, 2, queue.NoSeat, 0},
+		} {
+			if status, number := resume(test.user, test.number, test.epoch); status != test.status || number != test.has {
+				t.Errorf("%s: status %d with number %d", test.what, status, number)
+			}
+		}
+		if err := l.Ready(t.Context(), sale.ID); err != nil {
+			t.Fatal(err)
+		}
+		if status, _ := resume("u7", 7, 1); status != queue.NoSeat {
+			t.Errorf("who comes when the line has gone on gets status %d", status)
+		}
+		late := l.join(sale.ID, "late")
+		s := snapshot()
+		if s.Epoch != 2 || s.Turns != 2 || s.Ahead(late.Number) != 2 || late.Number <= 12 {
+			t.Errorf("the line is %+v and %d are ahead of number %d", s, s.Ahead(late.Number), late.Number)
+		}
+		for user, want := range map[string]queue.SeatStatus{"u2": queue.Turn, "u3": queue.Turn, "u5": queue.Waiting, "u9": queue.Waiting, "late": queue.Waiting} {
+			if seat := l.look(sale.ID, user); seat.Status != want {
+				t.Errorf("%s: status %d, want %d", user, seat.Status, want)
+			}
+		}
+	})
+}
