@@ -332,3 +332,71 @@ func TestALostRelayGroupSkipsNothing(t *testing.T) {
 		}
 	})
 }
+
+// A rebuild that aligns Redis with the database alone oversells what is on its way between them.
+func TestOrdersOnTheirWayAreCountedWhenASaleIsPutRight(t *testing.T) {
+	t.Parallel()
+	onBoth(t, func(t *testing.T, l *line) {
+		sale := l.start(withoutLine)
+		written := l.grab(sale.ID, "written", "r").Order
+		l.grab(sale.ID, "in the outbox", "r")
+		for range 3 {
+			l.rdb.HSet(t.Context(), "sluice:{"+sale.ID+"}:meta", "run", "an earlier run")
+			if err := l.Restore(t.Context(), sale, queue.Reach{}, rows(*written)); err != nil {
+				t.Fatal(err)
+			}
+			if left := l.units(sale.ID, "main"); left != 8 {
+				t.Fatalf("%d units left, want 8", left)
+			}
+		}
+	})
+}
+
+// A failover to a replica that was behind: it has an old stock, lacks marks that the database has orders of, and has one
+// whose order was cancelled since.
+func TestAPromotedStaleReplicaIsBroughtUpToTheDatabase(t *testing.T) {
+	t.Parallel()
+	l := realLine(t, queue.Options{})
+	sale := l.start(withoutLine)
+	early := *l.grab(sale.ID, "early", "r").Order
+	kept := map[string]string{}
+	for _, key := range []string{"meta", "stock", "winners"} {
+		name := "sluice:{" + sale.ID + "}:" + key
+		dump, err := l.rdb.Dump(t.Context(), name).Result()
+		if err != nil {
+			t.Fatal(err)
+		}
+		kept[name] = dump
+	}
+	var orders []queue.Order
+	for i := range 4 {
+		order := *l.grab(sale.ID, fmt.Sprint("later-", i), "r").Order
+		order.Status = queue.Confirmed
+		orders = append(orders, order)
+	}
+	early.Status = queue.Cancelled
+	if _, err := l.Release(t.Context(), sale.ID, []queue.Order{early}); err != nil {
+		t.Fatal(err)
+	}
+	if err := l.rdb.Del(t.Context(), "sluice:{"+sale.ID+"}:past").Err(); err != nil {
+		t.Fatal(err)
+	}
+	for name, dump := range kept {
+		if err := l.rdb.RestoreReplace(t.Context(), name, 0, dump).Err(); err != nil {
+			t.Fatal(err)
+		}
+	}
+	l.rdb.HSet(t.Context(), "sluice:{"+sale.ID+"}:meta", "run", "of the master that is gone")
+	if left := l.units(sale.ID, "main"); left != 9 {
+		t.Fatalf("the replica has %d units", left)
+	}
+	if err := l.Restore(t.Context(), sale, queue.Reach{}, rows(append([]queue.Order{early}, orders...)...)); err != nil {
+		t.Fatal(err)
+	}
+	if left := l.units(sale.ID, "main"); left != 6 {
+		t.Fatalf("%d units left, want 6", left)
+	}
+	if g := l.grab(sale.ID, "early", "r"); !g.Ended || l.units(sale.ID, "main") != 6 {
+		t.Fatalf("the late retry of the cancelled order got %+v", g)
+	}
+}

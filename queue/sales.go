@@ -71,6 +71,7 @@ type Reach struct {
 	Epoch  int64
 	Issued int64 // the highest number
 	Served int64 // up to here nobody waits or has a turn
+	Paused bool  // by an operator
 }
 
 // reachSlack is how many numbers may have been given since the reach was written down, at most: it is written every
@@ -79,7 +80,7 @@ const reachSlack = 50_000
 
 // Reach is how far the line of a sale is. Errors: Unavailable, also when the sale is not there.
 func (q *Queue) Reach(ctx context.Context, id string) (Reach, error) {
-	values, err := q.rdb.HMGet(ctx, keysOf(id).meta, "epoch", "issued", "served").Result()
+	values, err := q.rdb.HMGet(ctx, keysOf(id).meta, "epoch", "issued", "served", "paused").Result()
 	if err != nil {
 		return Reach{}, fmt.Errorf("read how far the line of sale %s is: %w", id, err)
 	}
@@ -87,7 +88,7 @@ func (q *Queue) Reach(ctx context.Context, id string) (Reach, error) {
 		return Reach{}, errNotHere(id)
 	}
 	r := &reply{script: "reach of sale " + id}
-	reach := Reach{Epoch: r.int(values[0]), Issued: r.int(values[1]), Served: r.int(values[2])}
+	reach := Reach{Epoch: r.int(values[0]), Issued: r.int(values[1]), Served: r.int(values[2]), Paused: r.int(values[3]) == 1}
 	// The first by deadline are the first by number, but for those who were called together.
 	turns, err := q.rdb.ZRange(ctx, keysOf(id).turns, 0, 999).Result()
 	if err != nil {
@@ -116,10 +117,14 @@ func (q *Queue) apply(ctx context.Context, sale Sale, mode string, reach Reach) 
 	if sale.Lobby > 0 {
 		lobby = sale.OpensAt.UnixMilli() - sale.Lobby.Milliseconds()
 	}
+	paused := 0
+	if reach.Paused {
+		paused = 1
+	}
 	args := []any{
 		mode, spec, sale.OpensAt.UnixMilli(), sale.ClosesAt.UnixMilli(), lobby, string(sale.Line.Order), sale.Limit,
 		sale.Line.Rate, sale.Line.Active, strconv.FormatFloat(sale.Line.Ratio, 'f', -1, 64),
-		sale.Line.Turn.Milliseconds(), sale.Hold.Milliseconds(), max(1, reach.Epoch), reach.Issued, reach.Served,
+		sale.Line.Turn.Milliseconds(), sale.Hold.Milliseconds(), max(1, reach.Epoch), reach.Issued, reach.Served, paused,
 	}
 	for _, item := range sale.Items {
 		args = append(args, item.ID, item.Stock)

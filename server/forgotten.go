@@ -13,39 +13,51 @@ import (
 // have met, if there ever was a mark.
 const forgetAge = 5 * time.Second
 
-// named is what a shopper must hear of the order that a hello names: nil when it is the order of the seat, or none of
-// theirs, or nothing is known yet.
+// fate is what became of an order that its shopper was told of and that is not the one of their seat, as that was read. It
+// is false while that cannot be known.
 //
 // Redis may lose what it has not written to disk or to a replica, and with it an order whose shopper was told of success
 // and of which nobody else had heard. Such an order is stored as rejected before its shopper is told so: if it turns up
-// after all, in the broker or with a master that comes back, it can only be rejected. Its item is not known any more; the
-// row says the first one of the sale and one unit, which never counted as sold.
-func (v *visit) named(ctx context.Context, user string, held queue.Seat, id string, snap *queue.Snapshot) (*queue.Order, error) {
-	parsed, err := uuid.Parse(id)
-	if err != nil || len(id) != 36 || parsed.Version() != 7 || held.Order != nil && held.Order.ID == id {
-		return nil, nil //nolint:nilerr // what is no id of ours names nothing
-	}
-	order, err := v.server.opts.Orders.Order(ctx, id)
+// after all, in the broker or with a master that comes back, it can only be rejected.
+func (s *Server) fate(ctx context.Context, order queue.Order, seat queue.Seat) (queue.Order, bool) {
+	ctx, cancel := context.WithTimeout(ctx, readTimeout)
+	defer cancel()
+	row, err := s.opts.Orders.Order(ctx, order.ID)
 	switch {
-	case err == nil && order.User == user && order.Sale == v.sale:
-		return &order, nil
 	case err == nil:
-		return nil, nil
-	case queue.CodeOf(err) != queue.NoSuchOrder:
-		return nil, err
+		return row, row.User == order.User && row.Sale == order.Sale
+	case queue.CodeOf(err) != queue.NoSuchOrder || s.opts.Forget == nil:
+		return order, false
+	case seat.State == queue.Recovering || seat.At-order.CreatedAt < forgetAge.Milliseconds():
+		return order, false
+	}
+	row, err = s.opts.Forget(ctx, order)
+	if err != nil {
+		s.log.Warn("a forgotten order cannot be rejected yet", "sale", order.Sale, "order", order.ID, "error", err)
+		return order, false
+	}
+	s.log.Warn("an order that its shopper was told of is nowhere: it is rejected", "sale", order.Sale, "order", order.ID)
+	return row, true
+}
+
+// named is what a shopper must hear of the order that a hello names: nil when it is the order of the seat, or none of
+// theirs, or nothing is known yet. Of an order that is nowhere the item is not known any more; its row says the first one
+// of the sale and one unit, which never counted as sold.
+func (s *Server) named(ctx context.Context, user string, seat queue.Seat, id string, snap *queue.Snapshot) *queue.Order {
+	parsed, err := uuid.Parse(id)
+	if err != nil || len(id) != 36 || parsed.Version() != 7 || seat.Order != nil && seat.Order.ID == id {
+		return nil // what is no id of ours names nothing
 	}
 	seconds, nanos := parsed.Time().UnixTime()
 	made := seconds*1000 + nanos/1e6
-	if held.State == queue.Recovering || v.server.opts.Forget == nil ||
-		made < snap.Sale.OpensAt.UnixMilli()-int64(time.Minute/time.Millisecond) || held.At-made < forgetAge.Milliseconds() {
-		return nil, nil
+	if made < snap.Sale.OpensAt.Add(-time.Minute).UnixMilli() { // the clocks of nodes differ by less
+		return nil
 	}
-	order, err = v.server.opts.Forget(ctx, queue.Order{
-		ID: id, Sale: v.sale, Item: snap.Sale.Items[0].ID, User: user, Qty: 1, CreatedAt: made,
-	})
-	if err != nil {
-		return nil, err
+	order, known := s.fate(ctx, queue.Order{
+		ID: id, Sale: snap.Sale.ID, Item: snap.Sale.Items[0].ID, User: user, Qty: 1, CreatedAt: made,
+	}, seat)
+	if !known {
+		return nil
 	}
-	v.server.log.Warn("an order that its shopper was told of is nowhere: it is rejected", "sale", v.sale, "order", id)
-	return &order, nil
+	return &order
 }

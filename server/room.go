@@ -16,7 +16,8 @@ import (
 type room struct {
 	sale  string
 	line  line
-	order func(context.Context, queue.Order) queue.Order // the order in its present status
+	order func(context.Context, queue.Order) queue.Order                     // the order in its present status
+	fate  func(context.Context, queue.Order, queue.Seat) (queue.Order, bool) // of one whose mark is gone; see Server.fate
 	log   *slog.Logger
 	watch *queue.Watcher
 
@@ -46,9 +47,9 @@ type listener struct {
 }
 
 func newRoom(sale string, q *queue.Queue, line line, order func(context.Context, queue.Order) queue.Order,
-	log *slog.Logger) *room {
+	fate func(context.Context, queue.Order, queue.Seat) (queue.Order, bool), log *slog.Logger) *room {
 	r := &room{
-		sale: sale, line: line, order: order, log: log,
+		sale: sale, line: line, order: order, fate: fate, log: log,
 		seats: map[string]*seat{}, numbers: map[int64]*seat{}, unsure: map[string]bool{},
 	}
 	r.watch = queue.NewWatcher(q, sale, r)

@@ -35,7 +35,8 @@ type stage struct {
 	snap queue.Snapshot // what the next tick sees
 
 	mu    sync.Mutex
-	seats map[string]queue.Seat // what Redis says when it is asked
+	seats map[string]queue.Seat        // what Redis says when it is asked
+	fates map[string]queue.OrderStatus // what becomes of orders that Redis does not have
 	fails bool
 	asked [][]string
 }
@@ -77,7 +78,12 @@ func newStage(t *testing.T) *stage {
 	}
 	s.snap.At = 1000
 	s.room = newRoom(sale.ID, queue.New(nil, queue.Options{}), askedLine{stage: s},
-		func(_ context.Context, o queue.Order) queue.Order { return o }, slog.New(slog.DiscardHandler))
+		func(_ context.Context, o queue.Order) queue.Order { return o },
+		func(_ context.Context, o queue.Order, _ queue.Seat) (queue.Order, bool) {
+			fate, known := s.fates[o.ID]
+			o.Status = fate
+			return o, known
+		}, slog.New(slog.DiscardHandler))
 	site := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		conn, err := newUpgrader().Upgrade(w, r, nil)
 		if err != nil {
@@ -466,4 +472,33 @@ func TestTheFartherAwayTheRarerPositionsAreSentAndNewStockAtOnce(t *testing.T) {
 			}
 		}
 	}
+}
+
+func TestABuyerWhoseOrderRedisForgotHearsWhatBecameOfIt(t *testing.T) {
+	t.Parallel()
+	s := newStage(t)
+	order := queue.Order{ID: "o-1", Sale: s.snap.Sale.ID, User: "ann", Status: queue.Confirmed, CreatedAt: 900}
+	s.seats["ann"] = queue.Seat{Status: queue.Buyer, Number: 12, Order: &order, At: 1000}
+	ann := s.enters(queue.Seat{User: "ann", Status: queue.Buyer, Number: 12, Order: &order}, 1005)
+	s.tick()
+	ann.hears("order o-1 confirmed")
+
+	// Redis has nothing of ann any more, and nobody knows yet whether her order is on its way.
+	s.mu.Lock()
+	s.seats["ann"] = queue.Seat{Status: queue.NoSeat, At: 2000}
+	s.mu.Unlock()
+	again := func() {
+		s.snap.At += 1000
+		snap := s.snap
+		s.room.Tick(&snap, nil, true)
+	}
+	again()
+	ann.hears()
+	s.tick() // she is asked for again until it is known
+	ann.hears()
+	s.fates = map[string]queue.OrderStatus{"o-1": queue.Rejected}
+	s.tick()
+	ann.hears("order o-1 rejected")
+	again()
+	ann.hears("none")
 }

@@ -12,7 +12,7 @@ func (r *room) Tick(snap *queue.Snapshot, events []queue.Event, missed bool) {
 	if r.reclaim(snap) {
 		missed = true
 	}
-	r.reread(missed)
+	r.reread(snap, missed)
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	for _, e := range events {
@@ -64,13 +64,19 @@ const reclaimTimeout = 10 * time.Second
 
 // reread asks Redis where users stand whose news may have been lost: all of them after a gap, else those who came while
 // a tick was under way. The watcher waits meanwhile, so nothing overtakes it.
-func (r *room) reread(all bool) {
+//
+// Whoever was told of an order that is not there any more hears what became of it, and nothing before that is known.
+func (r *room) reread(snap *queue.Snapshot, all bool) {
 	r.mu.Lock()
 	var users []string
-	for user := range r.seats {
+	told := map[string]queue.Order{}
+	for user, here := range r.seats {
 		if all || r.unsure[user] {
 			users = append(users, user)
 			delete(r.unsure, user) // whoever comes meanwhile is unsure again
+			if here.Order != nil {
+				told[user] = *here.Order
+			}
 		}
 	}
 	r.mu.Unlock()
@@ -84,25 +90,40 @@ func (r *room) reread(all bool) {
 		r.log.Warn("seats cannot be read again; the next tick tries once more", "sale", r.sale, "seats", len(users), "err", err)
 	}
 	// Orders may have moved on in the database; that is asked before the room is locked.
+	fates := map[string]queue.Order{}
+	open := map[string]bool{} // users of whose order nothing is known yet
 	for i := range seats {
-		if o := seats[i].Order; o != nil {
-			present := r.order(ctx, *o)
-			seats[i].Order = &present
+		seat := &seats[i]
+		if seat.Order != nil {
+			present := r.order(ctx, *seat.Order)
+			seat.Order = &present
+		}
+		before, had := told[seat.User]
+		if !had || seat.At <= before.CreatedAt || seat.Order != nil && seat.Order.ID == before.ID {
+			continue
+		}
+		if fate, known := r.fate(ctx, before, *seat); known && !fate.Status.Live() {
+			fates[seat.User] = fate
+		} else {
+			open[seat.User] = true
 		}
 	}
 	r.mu.Lock()
 	defer r.mu.Unlock()
-	if err != nil {
-		for _, user := range users {
-			if r.seats[user] != nil {
-				r.unsure[user] = true
-			}
+	for _, user := range users {
+		if r.seats[user] != nil && (err != nil || open[user]) {
+			r.unsure[user] = true
+			r.watch.Kick()
 		}
-		r.watch.Kick()
-		return
 	}
 	for _, found := range seats {
-		if here := r.seats[found.User]; here != nil {
+		here := r.seats[found.User]
+		if here == nil || open[found.User] {
+			continue
+		}
+		if fate, ended := fates[found.User]; ended && here.Order != nil && here.Order.ID == fate.ID {
+			r.orderChanged(snap, here, fate)
+		} else {
 			r.learn(here, found)
 		}
 	}

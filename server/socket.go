@@ -191,11 +191,6 @@ func (v *visit) hello(session *hub.Session, msg []byte) {
 		present := v.server.presentOrder(ctx, *held.Order)
 		held.Order = &present
 	}
-	named, err := v.named(ctx, user, held, hello.Order, snap)
-	if err != nil {
-		v.fail(session, "", err)
-		return
-	}
 	first := v.user == ""
 	if first {
 		if err := session.Bind(v.sale, user); err != nil {
@@ -226,7 +221,7 @@ func (v *visit) hello(session *hub.Session, msg []byte) {
 	if req.Resume > 0 && held.Status == queue.NoSeat && snap.Sale.Line.Order != queue.Off {
 		held.Status = queue.Missed // the seat was given up elsewhere, or is not known any more
 	}
-	room.enter(session, held, snap.State, named)
+	room.enter(session, held, snap.State, v.server.named(ctx, user, held, hello.Order, snap))
 }
 
 // Message answers a later frame.

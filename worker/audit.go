@@ -74,8 +74,8 @@ type ReportDatabase struct {
 
 // ReportBroker are counts for people to look at.
 type ReportBroker struct {
-	Waiting int64 `json:"waiting"` // orders that no writer has in hand
-	Dead    int64 `json:"dead"`
+	Orders int64 `json:"orders"` // that no writer has in hand
+	Dead   int64 `json:"dead"`
 }
 
 // Unmatched is an order that one side has and the other has not, longer than its way takes.
@@ -112,7 +112,7 @@ func (a *Auditor) Audit(ctx context.Context, sale string) (Report, error) {
 	}
 	if a.broker != nil { // its counts are shown; without them the audit is as true
 		report.Broker.Dead, _ = a.broker.DeadLetters(ctx)
-		report.Broker.Waiting, _ = a.broker.Waiting(ctx)
+		report.Broker.Orders, _ = a.broker.Waiting(ctx)
 	}
 	report.Balanced = len(report.Problems) == 0
 	return report, nil

@@ -121,6 +121,6 @@ func (i *Inspector) inspect(ctx context.Context, sale string) error {
 // Breach says whether what does not add up is no matter of time: within Redis, within the database, or an order that has
 // been on one side only for a minute while nothing waits in the broker.
 func (r Report) Breach() bool {
-	return !r.Redis.Balanced || !r.Database.Balanced || r.Broker.Waiting == 0 &&
+	return !r.Redis.Balanced || !r.Database.Balanced || r.Broker.Orders == 0 &&
 		slices.ContainsFunc(r.Unmatched, func(u Unmatched) bool { return u.Age > breachAge.Milliseconds() })
 }

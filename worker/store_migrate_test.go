@@ -37,7 +37,7 @@ func TestStoreMigratesFromManyProcessesAtOnce(t *testing.T) {
 		if err := s.db.SelectContext(t.Context(), &versions, "SELECT version_id FROM goose_db_version ORDER BY id"); err != nil {
 			t.Fatal(err)
 		}
-		wantSame(t, "the applied versions", versions, []int64{0, 1})
+		wantSame(t, "the applied versions", versions, []int64{0, 1, 2})
 		save(t, s, sellOut("phone", 1, 5))
 		write(t, s, grab("phone", 1))
 		wantSold(t, s, "phone", 1)
@@ -87,7 +87,7 @@ func TestStoreMigratesWhatAnotherOneLeftHalfDone(t *testing.T) {
 		t.Fatal(err)
 	}
 	for _, statement := range []string{
-		"DROP TABLE audit_log", "DROP TABLE payments", "DELETE FROM goose_db_version WHERE version_id = 1",
+		"DROP TABLE audit_log", "DROP TABLE payments", "DELETE FROM goose_db_version WHERE version_id > 0",
 	} {
 		if _, err := s.db.ExecContext(t.Context(), statement); err != nil {
 			t.Fatal(err)

@@ -129,30 +129,6 @@ func (s *Store) Sale(ctx context.Context, id string) (queue.Sale, error) {
 	return sale, nil
 }
 
-// Reach is how far the line of a sale had got when that was kept last; zero for a sale that is not there.
-func (s *Store) Reach(ctx context.Context, id string) (queue.Reach, error) {
-	var row struct{ Epoch, Issued, Served int64 }
-	err := s.db.GetContext(ctx, &row, s.db.Rebind("SELECT epoch, issued, served FROM sales WHERE id = ?"), id)
-	if err != nil && !errors.Is(err, sql.ErrNoRows) {
-		return queue.Reach{}, fmt.Errorf("read how far the line of sale %s was: %w", id, err)
-	}
-	return queue.Reach(row), nil
-}
-
-// KeepReach keeps how far the line of a sale is. What is kept never goes back within an epoch, nor to an earlier one.
-func (s *Store) KeepReach(ctx context.Context, id string, r queue.Reach) error {
-	err := s.write(ctx, func(tx *sqlx.Tx) error {
-		_, err := tx.ExecContext(ctx, tx.Rebind("UPDATE sales SET epoch = ?, issued = ?, served = ? "+
-			"WHERE id = ? AND (epoch < ? OR (epoch = ? AND issued <= ? AND served <= ?))"),
-			r.Epoch, r.Issued, r.Served, id, r.Epoch, r.Epoch, r.Issued, r.Served)
-		return err
-	})
-	if err != nil {
-		return fmt.Errorf("keep how far the line of sale %s is: %w", id, err)
-	}
-	return nil
-}
-
 func noSuchSale(id string) error {
 	return &queue.Error{Code: queue.NoSuchSale, Message: fmt.Sprintf("there is no sale %q", id)}
 }

@@ -239,3 +239,47 @@ func TestASaleIsPutRightAfterEverythingInRedisIsLost(t *testing.T) {
 			strings.Contains(metrics, fmt.Sprintf("sluice_recoveries_total{sale=%q,why=\"lost\"} 1", sale))
 	})
 }
+
+func TestALineStandsAsBeforeAfterEverythingInRedisIsLost(t *testing.T) {
+	t.Parallel()
+	g := newGround(t, "mysql")
+	one, two := open(t, g.flags...), open(t, append(g.flags, "--no-worker")...)
+	sale := freshID()
+	one.apply(saleFile(t, sale, 60, `opens_at: +1500ms
+closes_at: +1h
+hold: 0s
+line: { order: fifo, rate: 20, ratio: 3, turn: 20s }`))
+	crowds := []*throng{
+		one.crowd(sale, 100, "--prefix", "one", "--ramp", "1s", "--grab-delay", "100ms", "--no-audit"),
+		two.crowd(sale, 100, "--prefix", "two", "--ramp", "1s", "--grab-delay", "100ms", "--no-audit"),
+	}
+	eventually(t, "a third of the stock is sold", func() bool { _, left := one.view(sale); return left >= 0 && left <= 40 })
+	// Nobody grabs while everything is lost, and what was grabbed is written: else it is told as forgotten, which is
+	// another test's.
+	succeed(t, "sale", "pause", sale, "--url", one.url)
+	eventually(t, "all orders are written", func() bool {
+		report := one.audit(sale)
+		return report.InFlight == 0 && report.Outbox == 0
+	})
+	sold := one.audit(sale).sold()
+	g.flush()
+	eventually(t, "the sale is right again, and paused as before", func() bool {
+		answer := one.ask(http.MethodGet, "/admin/sales/"+sale, e2eAdmin, "")
+		return answer.fields["state"] == "paused" && answer.fields["epoch"] == 2.0
+	})
+	succeed(t, "sale", "resume", sale, "--url", one.url)
+	var told, disappointed int64
+	for _, crowd := range crowds {
+		report := crowd.report()
+		told += int64(report.ToldUnits)
+		disappointed += report.Results["sold_out"]
+		want(t, "shoppers who had to start again", report.Reconnects, int64(0))
+	}
+	want(t, "units that the crowds know of", told, int64(60))
+	want(t, "shoppers who heard that it is sold out", disappointed, int64(140))
+	g.wantBuyers(sale, 60)
+	want(t, "units sold in the end", one.audit(sale).sold(), 60)
+	if sold < 20 {
+		t.Errorf("only %d units were sold before the loss", sold)
+	}
+}

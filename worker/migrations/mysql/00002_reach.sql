@@ -1,6 +1,11 @@
 -- +goose Up
--- How far the line of a sale had got, as of a second ago: what its numbers are given anew from after a loss of Redis.
-ALTER TABLE sales
-    ADD COLUMN IF NOT EXISTS epoch  BIGINT NOT NULL DEFAULT 0,
-    ADD COLUMN IF NOT EXISTS issued BIGINT NOT NULL DEFAULT 0,
-    ADD COLUMN IF NOT EXISTS served BIGINT NOT NULL DEFAULT 0;
+-- How far the line of each sale had got, as of a second ago: what its numbers are given anew from after a loss of Redis; and
+-- whether an operator had paused it. A table of its own, because it changes every second while people join.
+
+CREATE TABLE IF NOT EXISTS reach (
+    sale_id VARBINARY(64) NOT NULL PRIMARY KEY,
+    epoch   BIGINT        NOT NULL,
+    issued  BIGINT        NOT NULL,
+    served  BIGINT        NOT NULL,
+    paused  TINYINT       NOT NULL
+) ENGINE = InnoDB DEFAULT CHARSET = utf8mb4 COLLATE = utf8mb4_bin;

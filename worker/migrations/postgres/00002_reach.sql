@@ -1,5 +1,11 @@
 -- +goose Up
--- How far the line of a sale had got, as of a second ago: what its numbers are given anew from after a loss of Redis.
-ALTER TABLE sales ADD COLUMN epoch BIGINT NOT NULL DEFAULT 0;
-ALTER TABLE sales ADD COLUMN issued BIGINT NOT NULL DEFAULT 0;
-ALTER TABLE sales ADD COLUMN served BIGINT NOT NULL DEFAULT 0;
+-- How far the line of each sale had got, as of a second ago: what its numbers are given anew from after a loss of Redis; and
+-- whether an operator had paused it. A table of its own, because it changes every second while people join.
+
+CREATE TABLE reach (
+    sale_id TEXT COLLATE "C" NOT NULL PRIMARY KEY,
+    epoch   BIGINT           NOT NULL,
+    issued  BIGINT           NOT NULL,
+    served  BIGINT           NOT NULL,
+    paused  SMALLINT         NOT NULL
+) WITH (fillfactor = 50);

@@ -1,0 +1,53 @@
+package worker
+
+import (
+	"context"
+	"database/sql"
+	"errors"
+	"fmt"
+
+	"github.com/jmoiron/sqlx"
+
+	"sluice/queue"
+)
+
+// Reach is how far the line of a sale had got when that was kept last; zero when it never was.
+func (s *Store) Reach(ctx context.Context, sale string) (queue.Reach, error) {
+	var row struct {
+		Epoch, Issued, Served int64
+		Paused                bool
+	}
+	err := s.db.GetContext(ctx, &row, s.db.Rebind("SELECT epoch, issued, served, paused FROM reach WHERE sale_id = ?"), sale)
+	if err != nil && !errors.Is(err, sql.ErrNoRows) {
+		return queue.Reach{}, fmt.Errorf("read how far the line of sale %s was: %w", sale, err)
+	}
+	return queue.Reach(row), nil
+}
+
+// KeepReach keeps how far the line of a sale is. What is kept never goes back within an epoch, nor to an earlier one, so a
+// process that stood still for a while does no harm.
+func (s *Store) KeepReach(ctx context.Context, sale string, r queue.Reach) error {
+	paused := 0
+	if r.Paused {
+		paused = 1
+	}
+	err := s.write(ctx, func(tx *sqlx.Tx) error {
+		kept, err := affected(tx.ExecContext(ctx, tx.Rebind("UPDATE reach SET epoch = ?, issued = ?, served = ?, paused = ? "+
+			"WHERE sale_id = ? AND (epoch < ? OR (epoch = ? AND issued <= ? AND served <= ?))"),
+			r.Epoch, r.Issued, r.Served, paused, sale, r.Epoch, r.Epoch, r.Issued, r.Served))
+		if err != nil || kept > 0 {
+			return err
+		}
+		var there int
+		if err := tx.GetContext(ctx, &there, tx.Rebind("SELECT COUNT(*) FROM reach WHERE sale_id = ?"), sale); err != nil || there > 0 {
+			return err // what is kept is farther
+		}
+		_, err = tx.ExecContext(ctx, tx.Rebind("INSERT INTO reach (sale_id, epoch, issued, served, paused) VALUES (?, ?, ?, ?, ?)"),
+			sale, r.Epoch, r.Issued, r.Served, paused)
+		return err
+	})
+	if err != nil {
+		return fmt.Errorf("keep how far the line of sale %s is: %w", sale, err)
+	}
+	return nil
+}
