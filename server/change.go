@@ -51,7 +51,7 @@ type Change struct {
 	At      int64  // ms since the epoch
 	Who     string // whose token it was; there is one so far, "admin"
 	Address string // from where
-	Action  string // apply, open, pause, resume, close, recover
+	Action  string // apply, open, pause, resume, close, recover, line, extend, stock
 	Sale    string
 	Before  *queue.Sale // nil = there was none
 	After   *queue.Sale

@@ -263,6 +263,9 @@ func (s *Server) routes() {
 	api.POST("/admin/sales/:sale/pause", s.changeSale("pause", queue.Paused, line.Pause), s.adminOnly)
 	api.POST("/admin/sales/:sale/resume", s.changeSale("resume", queue.Open, line.Resume), s.adminOnly)
 	api.POST("/admin/sales/:sale/close", s.changeSale("close", queue.Closed, line.Close), s.adminOnly)
+	api.PATCH("/admin/sales/:sale/line", s.patchLine, s.adminOnly)
+	api.POST("/admin/sales/:sale/extend", s.extendSale, s.adminOnly)
+	api.POST("/admin/sales/:sale/stock", s.changeStock, s.adminOnly)
 	api.POST("/admin/sales/:sale/recover", s.recoverSale, s.adminOnly)
 	api.GET("/admin/sales/:sale/audit", s.auditSale, s.adminOnly)
 }

@@ -348,4 +348,17 @@ func TestARunningSaleKeepsItsOpeningAndTakesMoreStock(t *testing.T) {
 	want(t, "number of buyers after the raise", report.Results["success"], 7)
 	g.wantBuyers(sale, 12)
 	want(t, "number of units that the audit counts", s.audit(sale).sold(), 12)
+
+	succeed(t, "sale", "stock", sale, "--total", "13", "--url", s.url)
+	eventually(t, "one unit more is to be had", func() bool { result, _ := s.grab(sale, "late"); return result == "success" })
+	succeed(t, "sale", "line", sale, "--rate", "77", "--url", s.url)
+	if out := succeed(t, "sale", "extend", sale, "--closes-at", "2099-06-01T00:00:00+08:00", "--url", s.url); !strings.Contains(out, "2099-05-31 16:00:00") {
+		t.Errorf("the changed sale is shown as %s", out)
+	}
+	line, _ := s.ask(http.MethodGet, "/admin/sales/"+sale, e2eAdmin, "").fields["line"].(map[string]any)
+	want(t, "the new rate", fmt.Sprint(line["rate"]), "77")
+	code, _, said = command(t, "sale", "stock", sale, "--total", "12", "--url", s.url)
+	if code != exitFailed || !strings.Contains(said, "13 units that were sold") {
+		t.Errorf("taking back what is sold ends with %d %s", code, said)
+	}
 }

@@ -17,7 +17,7 @@ func TestVersionNamesTheBuild(t *testing.T) {
 
 func TestEveryCommandHasHelpWithAnExampleAndItsVariables(t *testing.T) {
 	t.Parallel()
-	for _, command := range []string{"demo", "serve", "worker", "migrate", "dead list", "dead show", "dead retry", "dead drop", "token", "audit", "crowd", "sale apply", "sale list", "sale show", "sale open", "sale pause", "sale resume", "sale recover", "sale close"} {
+	for _, command := range []string{"demo", "serve", "worker", "migrate", "dead list", "dead show", "dead retry", "dead drop", "token", "audit", "crowd", "sale apply", "sale list", "sale show", "sale open", "sale pause", "sale resume", "sale recover", "sale line", "sale extend", "sale stock", "sale close"} {
 		code, out, said := sluice(t, "", append(strings.Fields(command), "--help")...)
 		want(t, "exit code of "+command+" --help", code, 0)
 		want(t, "standard error of "+command+" --help", said, "")

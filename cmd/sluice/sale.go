@@ -26,6 +26,9 @@ type saleCmd struct {
 	Resume saleResumeCmd `cmd:"" help:"Go on after a pause."`
 	Close  saleCloseCmd  `cmd:"" help:"Close a sale now, before its time."`
 
+	Line    saleLineCmd    `cmd:"" help:"Change how fast a running sale gives turns."`
+	Extend  saleExtendCmd  `cmd:"" help:"Change until when a sale lasts."`
+	Stock   saleStockCmd   `cmd:"" help:"Change how many units of an item there are in total."`
 	Recover saleRecoverCmd `cmd:"" help:"Put a sale right in Redis from its orders, as after a loss."`
 }
 
@@ -191,11 +194,24 @@ type saleStep struct {
 }
 
 func (c *saleStep) post(ctx context.Context, std *stdio, step string) error {
+	return c.send(ctx, std, http.MethodPost, step, nil)
+}
+
+// send makes a change of the sale; change is written as JSON unless it is nil.
+func (c *saleStep) send(ctx context.Context, std *stdio, method, step string, change any) error {
 	client, err := c.client()
 	if err != nil {
 		return err
 	}
-	answer, err := client.do(ctx, http.MethodPost, salesPath(string(c.Sale), step), "", nil)
+	var kind string
+	var body []byte
+	if change != nil {
+		kind = "application/json"
+		if body, err = json.Marshal(change); err != nil {
+			return fmt.Errorf("write the change: %w", err)
+		}
+	}
+	answer, err := client.do(ctx, method, salesPath(string(c.Sale), step), kind, body)
 	if err != nil {
 		return fmt.Errorf("%s %s: %w", step, c.Sale, err)
 	}
