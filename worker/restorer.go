@@ -22,9 +22,9 @@ const (
 	// restorePatience is how long orders on their way are waited for, and restorePoll how often is looked.
 	restorePatience = 3 * time.Second
 	restorePoll     = 20 * time.Millisecond
-	// restoreClaims is how long nodes have to take the numbers of their shoppers back before the line goes on, which
-	// takes them a second for some 50,000 each. Those who come later are not waited for.
-	restoreClaims = time.Second
+	// restoreClaims is how long lost numbers can be taken back before the line goes on: nodes do it at once for the shoppers
+	// that they hold, and those whose node is gone as well come back within 3 s. Nobody is waited for longer.
+	restoreClaims = 3 * time.Second
 )
 
 // Restorer brings sales back to Redis from the database: after a restart of Redis, a loss, a flush or a failover, when an
@@ -151,7 +151,7 @@ func (r *Restorer) restore(ctx context.Context, sale queue.Sale, here bool) erro
 		return err
 	}
 	if !here && reach.Issued > 0 {
-		sleep(ctx, restoreClaims)
+		sleep(ctx, max(0, restoreClaims-time.Since(began)))
 	}
 	r.quiet(ctx, sale.ID)
 	// Before anything is granted: a loss that follows at once must not begin the same epoch again.
