@@ -19,12 +19,21 @@ func (q *Queue) Join(ctx context.Context, req JoinRequest) (Seat, error) {
 }
 
 func (q *Queue) joinBatch(ctx context.Context, sale string, reqs []JoinRequest) ([]Seat, []error) {
+	return q.joinAt(ctx, sale, 0, reqs)
+}
+
+// joinAt is joinBatch for a caller who knows how far the cursor was before a loss; 0 = does not.
+func (q *Queue) joinAt(ctx context.Context, sale string, served int64, reqs []JoinRequest) ([]Seat, []error) {
 	k := keysOf(sale)
 	names := []string{k.meta, k.seats, k.turns, k.winners, k.stock, k.gone}
-	args := q.limitArgs()
+	args := append(q.limitArgs(), served)
 	for _, req := range reqs {
 		names = q.limitKeys(names, k, req.User, req.Address)
-		args = append(args, req.User, req.Resume, req.Epoch)
+		called := 0
+		if req.Called {
+			called = 1
+		}
+		args = append(args, req.User, req.Resume, req.Epoch, called)
 	}
 	seats, errs := make([]Seat, len(reqs)), make([]error, len(reqs))
 	v, err := q.run(ctx, "join", names, args)
@@ -64,14 +73,15 @@ func (q *Queue) joinBatch(ctx context.Context, sale string, reqs []JoinRequest) 
 }
 
 // Reclaim gives seats of the epoch before back their numbers, for a node whose shoppers are still there when Redis has
-// lost them. Numbers that somebody has taken back are left alone, so it may be repeated. Errors: Unavailable.
-func (q *Queue) Reclaim(ctx context.Context, sale string, seats []Seat) error {
+// lost them, and turns to those who had one; served is the cursor as the node knew it. Numbers that somebody has taken
+// back are left alone, so it may be repeated. Errors: Unavailable.
+func (q *Queue) Reclaim(ctx context.Context, sale string, served int64, seats []Seat) error {
 	for page := range slices.Chunk(seats, gatherMost) {
 		reqs := make([]JoinRequest, len(page))
 		for i, seat := range page {
-			reqs[i] = JoinRequest{Sale: sale, User: seat.User, Resume: seat.Number, Epoch: seat.Epoch}
+			reqs[i] = JoinRequest{Sale: sale, User: seat.User, Resume: seat.Number, Epoch: seat.Epoch, Called: seat.Status == Turn}
 		}
-		if _, errs := q.joinBatch(ctx, sale, reqs); isNotHere(errs[0]) || CodeOf(errs[0]) == Unavailable {
+		if _, errs := q.joinAt(ctx, sale, served, reqs); isNotHere(errs[0]) || CodeOf(errs[0]) == Unavailable {
 			return errs[0]
 		}
 	}

@@ -39,7 +39,7 @@ func TestLostNumbersAreTakenBackByThoseWhoHoldThem(t *testing.T) {
 		l.grab(sale.ID, "u1", "r")
 		snapshot() // calls u3; u2 and u3 have turns
 		reach, err := l.Reach(t.Context(), sale.ID)
-		if err != nil || reach != (queue.Reach{Epoch: 1, Issued: 12, Served: 1}) {
+		if err != nil || reach != (queue.Reach{Epoch: 1, Issued: 12, Served: 3, Calling: 2}) {
 			t.Fatalf("the line is at %+v, %v", reach, err)
 		}
 
@@ -59,9 +59,11 @@ func TestLostNumbersAreTakenBackByThoseWhoHoldThem(t *testing.T) {
 			return seat.Status, seat.Number
 		}
 		// A node takes back the numbers of those who are here, and may do it again.
-		here := []queue.Seat{seats["u2"], seats["u3"], seats["u9"]}
+		called := seats["u3"]
+		called.Status = queue.Turn
+		here := []queue.Seat{called, seats["u9"]}
 		for range 2 {
-			if err := l.Reclaim(t.Context(), sale.ID, here); err != nil {
+			if err := l.Reclaim(t.Context(), sale.ID, 4, here); err != nil {
 				t.Fatal(err)
 			}
 		}
@@ -72,6 +74,8 @@ func TestLostNumbersAreTakenBackByThoseWhoHoldThem(t *testing.T) {
 			status        queue.SeatStatus
 			has           int64
 		}{
+			{"whose turn was kept", "u2", 2, 1, queue.Turn, 2},
+			{"who was called and has no turn", "u1", 1, 1, queue.Missed, 1},
 			{"another node's shopper", "u5", 5, 1, queue.Waiting, 5},
 			{"who took it back already", "u9", 9, 1, queue.Waiting, 9},
 			{"a number that somebody has", "thief", 9, 1, queue.NoSeat, 0},
@@ -90,7 +94,7 @@ func TestLostNumbersAreTakenBackByThoseWhoHoldThem(t *testing.T) {
 		}
 		late := l.join(sale.ID, "late")
 		s := snapshot()
-		if s.Epoch != 2 || s.Turns != 2 || s.Ahead(late.Number) != 2 || late.Number <= 12 {
+		if s.Epoch != 2 || s.Turns != 2 || s.Served != 4 || s.Ahead(late.Number) != 2 || late.Number <= 12 {
 			t.Errorf("the line is %+v and %d are ahead of number %d", s, s.Ahead(late.Number), late.Number)
 		}
 		for user, want := range map[string]queue.SeatStatus{"u2": queue.Turn, "u3": queue.Turn, "u5": queue.Waiting, "u9": queue.Waiting, "late": queue.Waiting} {

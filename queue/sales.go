@@ -70,8 +70,10 @@ func (q *Queue) Install(ctx context.Context, sale Sale, reach Reach) error {
 type Reach struct {
 	Epoch  int64
 	Issued int64 // the highest number
-	Served int64 // up to here nobody waits or has a turn
+	Served int64 // the cursor
 	Paused bool  // by an operator
+
+	Calling int64 // the lowest number that has a turn; beyond the cursor when none has
 }
 
 // reachSlack is how many numbers may have been given since the reach was written down, at most: it is written every
@@ -89,13 +91,14 @@ func (q *Queue) Reach(ctx context.Context, id string) (Reach, error) {
 	}
 	r := &reply{script: "reach of sale " + id}
 	reach := Reach{Epoch: r.int(values[0]), Issued: r.int(values[1]), Served: r.int(values[2]), Paused: r.int(values[3]) == 1}
+	reach.Calling = reach.Served + 1
 	// The first by deadline are the first by number, but for those who were called together.
 	turns, err := q.rdb.ZRange(ctx, keysOf(id).turns, 0, 999).Result()
 	if err != nil {
 		return Reach{}, fmt.Errorf("read the turns of sale %s: %w", id, err)
 	}
 	for _, number := range turns {
-		reach.Served = min(reach.Served, r.int(number)-1)
+		reach.Calling = min(reach.Calling, r.int(number))
 	}
 	return reach, r.err
 }
@@ -124,7 +127,7 @@ func (q *Queue) apply(ctx context.Context, sale Sale, mode string, reach Reach) 
 	args := []any{
 		mode, spec, sale.OpensAt.UnixMilli(), sale.ClosesAt.UnixMilli(), lobby, string(sale.Line.Order), sale.Limit,
 		sale.Line.Rate, sale.Line.Active, strconv.FormatFloat(sale.Line.Ratio, 'f', -1, 64),
-		sale.Line.Turn.Milliseconds(), sale.Hold.Milliseconds(), max(1, reach.Epoch), reach.Issued, reach.Served, paused,
+		sale.Line.Turn.Milliseconds(), sale.Hold.Milliseconds(), max(1, reach.Epoch), reach.Issued, reach.Served, paused, reach.Calling,
 	}
 	for _, item := range sale.Items {
 		args = append(args, item.ID, item.Stock)

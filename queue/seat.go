@@ -39,4 +39,5 @@ type JoinRequest struct {
 	Address string // client address, for the address limit; "" = not limited
 	Resume  int64  // the number of the seat token that the caller holds; such a call never takes a new seat. 0 = none
 	Epoch   int64  // of that token: a number of the epoch before this one is taken back
+	Called  bool   // the seat is known to have had a turn, and is to have one again
 }

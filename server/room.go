@@ -27,6 +27,7 @@ type room struct {
 	newest   *queue.Snapshot // of the last tick that was told
 	unsure   map[string]bool // users whose seat must be read again
 	lobbyAt  time.Time       // when the lobby was told last
+	served   int64           // the cursor before Redis lost the line last
 	lastNews news
 	over     bool // the sale is no more
 }

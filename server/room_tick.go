@@ -40,6 +40,10 @@ func (r *room) reclaim(snap *queue.Snapshot) bool {
 	}
 	r.mu.Lock()
 	var lost []queue.Seat
+	if r.newest != nil && r.newest.Epoch < snap.Epoch {
+		r.served = r.newest.Served
+	}
+	served := r.served
 	for _, here := range r.seats {
 		if here.Number > 0 && here.Epoch < snap.Epoch && (here.Status == queue.Waiting || here.Status == queue.Turn) {
 			lost = append(lost, here.Seat)
@@ -51,7 +55,7 @@ func (r *room) reclaim(snap *queue.Snapshot) bool {
 	}
 	ctx, cancel := context.WithTimeout(context.Background(), reclaimTimeout)
 	defer cancel()
-	if err := r.line.Reclaim(ctx, r.sale, lost); err != nil {
+	if err := r.line.Reclaim(ctx, r.sale, served, lost); err != nil {
 		r.log.Warn("lost numbers cannot be taken back; the next tick tries once more", "sale", r.sale, "seats", len(lost), "err", err)
 	} else {
 		r.log.Info("numbers that Redis had lost were taken back", "sale", r.sale, "seats", len(lost), "epoch", snap.Epoch)

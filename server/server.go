@@ -81,7 +81,7 @@ type line interface {
 	Look(ctx context.Context, sale, user string) (queue.Seat, error)
 	LookMany(ctx context.Context, sale string, users []string) ([]queue.Seat, error)
 	Leave(ctx context.Context, sale, user string, number int64) error
-	Reclaim(ctx context.Context, sale string, seats []queue.Seat) error
+	Reclaim(ctx context.Context, sale string, served int64, seats []queue.Seat) error
 	Grab(ctx context.Context, req queue.GrabRequest) (queue.Grabbed, error)
 
 	Sale(ctx context.Context, id string) (queue.Sale, error)

@@ -46,12 +46,22 @@ func OpenStore(ctx context.Context, url string, opts StoreOptions) (*Store, erro
 	if s.writer != s.db {
 		s.writer.SetMaxOpenConns(1)
 	}
-	if err := s.Ping(ctx); err != nil {
+	err = s.Ping(ctx)
+	// SQLite does not wait for its lock while another process turns a new file's write-ahead log on.
+	for attempt := 1; isContention(err) && attempt <= openAttempts; attempt++ {
+		if err = backoff(ctx, attempt); err == nil {
+			err = s.Ping(ctx)
+		}
+	}
+	if err != nil {
 		_ = s.Close()
 		return nil, err
 	}
 	return s, nil
 }
+
+// openAttempts bounds how often a database that is locked is asked again when it is opened: for some 5 s on average.
+const openAttempts = 50
 
 // Ping waits for an answer of the database.
 func (s *Store) Ping(ctx context.Context) error {

@@ -16,8 +16,9 @@ func (s *Store) Reach(ctx context.Context, sale string) (queue.Reach, error) {
 	var row struct {
 		Epoch, Issued, Served int64
 		Paused                bool
+		Calling               int64
 	}
-	err := s.db.GetContext(ctx, &row, s.db.Rebind("SELECT epoch, issued, served, paused FROM reach WHERE sale_id = ?"), sale)
+	err := s.db.GetContext(ctx, &row, s.db.Rebind("SELECT epoch, issued, served, paused, calling FROM reach WHERE sale_id = ?"), sale)
 	if err != nil && !errors.Is(err, sql.ErrNoRows) {
 		return queue.Reach{}, fmt.Errorf("read how far the line of sale %s was: %w", sale, err)
 	}
@@ -32,9 +33,9 @@ func (s *Store) KeepReach(ctx context.Context, sale string, r queue.Reach) error
 		paused = 1
 	}
 	err := s.write(ctx, func(tx *sqlx.Tx) error {
-		kept, err := affected(tx.ExecContext(ctx, tx.Rebind("UPDATE reach SET epoch = ?, issued = ?, served = ?, paused = ? "+
+		kept, err := affected(tx.ExecContext(ctx, tx.Rebind("UPDATE reach SET epoch = ?, issued = ?, served = ?, paused = ?, calling = ? "+
 			"WHERE sale_id = ? AND (epoch < ? OR (epoch = ? AND issued <= ? AND served <= ?))"),
-			r.Epoch, r.Issued, r.Served, paused, sale, r.Epoch, r.Epoch, r.Issued, r.Served))
+			r.Epoch, r.Issued, r.Served, paused, r.Calling, sale, r.Epoch, r.Epoch, r.Issued, r.Served))
 		if err != nil || kept > 0 {
 			return err
 		}
@@ -42,8 +43,8 @@ func (s *Store) KeepReach(ctx context.Context, sale string, r queue.Reach) error
 		if err := tx.GetContext(ctx, &there, tx.Rebind("SELECT COUNT(*) FROM reach WHERE sale_id = ?"), sale); err != nil || there > 0 {
 			return err // what is kept is farther
 		}
-		_, err = tx.ExecContext(ctx, tx.Rebind("INSERT INTO reach (sale_id, epoch, issued, served, paused) VALUES (?, ?, ?, ?, ?)"),
-			sale, r.Epoch, r.Issued, r.Served, paused)
+		_, err = tx.ExecContext(ctx, tx.Rebind("INSERT INTO reach (sale_id, epoch, issued, served, paused, calling) VALUES (?, ?, ?, ?, ?, ?)"),
+			sale, r.Epoch, r.Issued, r.Served, paused, r.Calling)
 		return err
 	})
 	if err != nil {

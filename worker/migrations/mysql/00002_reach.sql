@@ -7,5 +7,6 @@ CREATE TABLE IF NOT EXISTS reach (
     epoch   BIGINT        NOT NULL,
     issued  BIGINT        NOT NULL,
     served  BIGINT        NOT NULL,
+    calling BIGINT        NOT NULL,
     paused  TINYINT       NOT NULL
 ) ENGINE = InnoDB DEFAULT CHARSET = utf8mb4 COLLATE = utf8mb4_bin;

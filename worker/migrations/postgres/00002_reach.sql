@@ -7,5 +7,6 @@ CREATE TABLE reach (
     epoch   BIGINT           NOT NULL,
     issued  BIGINT           NOT NULL,
     served  BIGINT           NOT NULL,
+    calling BIGINT           NOT NULL,
     paused  SMALLINT         NOT NULL
 ) WITH (fillfactor = 50);

@@ -7,5 +7,6 @@ CREATE TABLE reach (
     epoch   INTEGER NOT NULL,
     issued  INTEGER NOT NULL,
     served  INTEGER NOT NULL,
+    calling INTEGER NOT NULL,
     paused  INTEGER NOT NULL
 ) STRICT;
