@@ -24,7 +24,7 @@ const (
 	// trouble is how long things go wrong.
 	trouble = 4 * time.Second
 	// patience is how long the last shopper may wait for an answer after that.
-	patience = 30 * time.Second
+	patience = 20 * time.Second
 	// settling is how long it may take until everything adds up, from the end of the last fault or hold on.
 	settling = 10 * time.Second
 )
@@ -328,7 +328,7 @@ func (c *schedule) apply(ctx context.Context) error {
 
 // crowd lets the shoppers in, and returns when each has had an answer and all troubles are over.
 func (c *schedule) crowd(ctx context.Context, troubles *sync.WaitGroup) {
-	ctx, cancel := context.WithTimeout(ctx, trouble+patience)
+	ctx, cancel := context.WithCancel(ctx)
 	defer cancel()
 	users := make(chan int)
 	var group sync.WaitGroup
@@ -339,15 +339,22 @@ func (c *schedule) crowd(ctx context.Context, troubles *sync.WaitGroup) {
 			}
 		})
 	}
-	for i := range crowdSize {
-		users <- i
-	}
-	close(users)
-	troubles.Wait()
+	group.Go(func() {
+		defer close(users)
+		for i := range crowdSize {
+			select {
+			case users <- i:
+			case <-ctx.Done():
+				return
+			}
+		}
+	})
+	troubles.Wait() // a service that was killed takes its time to start
 	c.fleet.soothe()
+	defer time.AfterFunc(patience, cancel).Stop()
 	group.Wait()
 	if ctx.Err() != nil {
-		c.shoppers.problem("not every shopper had an answer within %s", trouble+patience)
+		c.shoppers.problem("not every shopper had an answer within %s after the last fault", patience)
 	}
 }
 
@@ -361,4 +368,5 @@ func (c *schedule) close() {
 		}
 	}
 	_, _ = c.services.db.Exec("DROP DATABASE IF EXISTS " + c.name)
+	c.services.forget(c.name + "-")
 }

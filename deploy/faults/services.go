@@ -14,6 +14,7 @@ import (
 	"strings"
 
 	_ "github.com/go-sql-driver/mysql" // the database driver
+	amqp "github.com/rabbitmq/amqp091-go"
 	"github.com/redis/go-redis/v9"
 )
 
@@ -126,6 +127,21 @@ func (s *services) prepare(ctx context.Context, database, fsync string) error {
 	_, err := s.db.ExecContext(ctx, "SET GLOBAL read_only = 0; SET GLOBAL max_connections = 1000; DROP DATABASE IF EXISTS "+database+"; CREATE DATABASE "+database+
 		"; CREATE USER IF NOT EXISTS 'sluice'@'%'; GRANT ALL ON "+database+".* TO 'sluice'@'%'")
 	return err
+}
+
+// forget removes the queues of a schedule: a broker that has many takes long to start.
+func (s *services) forget(prefix string) {
+	conn, err := amqp.Dial("amqp://guest:guest@" + s.amqpAt + "/")
+	if err != nil {
+		return
+	}
+	defer conn.Close()
+	for _, name := range []string{prefix + "sluice.orders", prefix + "sluice.dead"} {
+		if ch, err := conn.Channel(); err == nil { // one each: a queue that is not there closes it
+			_, _ = ch.QueueDelete(name, false, false, false)
+			_ = ch.ExchangeDelete(name, false, false)
+		}
+	}
 }
 
 // tune sets how Redis writes to disk; after a restart it is to be set again.
