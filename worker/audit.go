@@ -18,6 +18,9 @@ const unmatchedMost = 100
 // auditLetters is how many dead letters an audit reads; more than a few are a fault of the installation.
 const auditLetters = 10_000
 
+// auditBroker is how long an audit waits for the broker's counts.
+const auditBroker = 2 * time.Second
+
 // Auditor compares what Redis, the broker and the database have of a sale, order by order. Queue lengths are shown and
 // never added up: an order may be in two places at once on its way.
 type Auditor struct {
@@ -110,10 +113,7 @@ func (a *Auditor) Audit(ctx context.Context, sale string) (Report, error) {
 	if report.Outbox, err = a.queue.OutboxLen(ctx, sale); err != nil {
 		return Report{}, err
 	}
-	if a.broker != nil { // its counts are shown; without them the audit is as true
-		report.Broker.Dead, _ = a.broker.DeadLetters(ctx)
-		report.Broker.Orders, _ = a.broker.Waiting(ctx)
-	}
+	report.Broker = a.counts(ctx)
 	report.Balanced = len(report.Problems) == 0
 	return report, nil
 }
@@ -215,14 +215,34 @@ func (a *Auditor) across(ctx context.Context, report *Report) error {
 	return nil
 }
 
+// counts are what the broker has, for people to look at. One that does not answer costs the audit a moment and nothing of
+// its truth.
+func (a *Auditor) counts(ctx context.Context) ReportBroker {
+	if a.broker == nil {
+		return ReportBroker{}
+	}
+	counted := make(chan ReportBroker, 1)
+	go func() {
+		ctx, cancel := context.WithTimeout(ctx, auditBroker)
+		defer cancel()
+		var c ReportBroker
+		c.Dead, _ = a.broker.DeadLetters(ctx)
+		c.Orders, _ = a.broker.Waiting(ctx)
+		counted <- c
+	}()
+	select {
+	case c := <-counted:
+		return c
+	case <-time.After(auditBroker): // it may hang longer than it was asked to
+		return ReportBroker{}
+	}
+}
+
 // dead are the ids of the dead letters, which hold their units until an operator has decided.
 func (a *Auditor) dead(ctx context.Context) (map[string]bool, error) {
 	dead := map[string]bool{}
-	if a.broker == nil {
+	if a.counts(ctx).Dead == 0 { // or the broker is away: what it holds is then named as unmatched
 		return dead, nil
-	}
-	if n, err := a.broker.DeadLetters(ctx); err != nil || n == 0 {
-		return dead, nil //nolint:nilerr // the broker may be away; what it holds is then named as unmatched
 	}
 	letters, err := a.broker.Letters(ctx, auditLetters)
 	for _, letter := range letters {

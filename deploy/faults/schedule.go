@@ -153,6 +153,7 @@ func (c *schedule) draw() []event {
 		add("lock the items", c.lockItems)
 	case 9:
 		add("freeze rabbitmq", func(ctx context.Context) error {
+			wait(ctx, 1500*time.Millisecond) // as above
 			if _, err := c.services.tell("freeze rabbitmq"); err != nil {
 				return err
 			}
