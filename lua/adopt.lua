@@ -33,6 +33,7 @@ for i = 1, (#ARGV - 1) / 8 do
     reply = 2
   else
     redis.call('HINCRBY', KEYS[2], item, -qty)
+    redis.call('HINCRBY', KEYS[1], 'w:' .. item, qty)
     redis.call('HSET', KEYS[3], user, now_marked)
     if pay_by ~= '0' then
       redis.call('HINCRBY', KEYS[1], 'held', qty)

@@ -69,7 +69,7 @@ redis.call('HSET', KEYS[1], 'spec', ARGV[2], 'opens', opens, 'closes', closes, '
 redis.call('HINCRBY', KEYS[1], 'v', 1)
 for item in string.gmatch(m and m.items or '', '%S+') do
   if not totals[item] then
-    redis.call('HDEL', KEYS[1], 't:' .. item)
+    redis.call('HDEL', KEYS[1], 't:' .. item, 'w:' .. item)
     redis.call('HDEL', KEYS[2], item)
   end
 end

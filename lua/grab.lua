@@ -73,6 +73,7 @@ local function grab(user, item, qty, request, order)
   local pay_by = hold > 0 and int(ms + hold) or '0'
   mark = mark_of(order, item, int(qty), int(ms), pay_by, request)
   redis.call('HINCRBY', KEYS[2], item, -qty)
+  redis.call('HINCRBY', KEYS[1], 'w:' .. item, qty)
   redis.call('HSET', KEYS[5], user, mark)
   redis.call('XADD', KEYS[7], '*', 'user', user, 'mark', mark)
   if hold > 0 then

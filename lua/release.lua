@@ -24,6 +24,7 @@ for i = 1, (#ARGV - 1) / 8 do
     local id, item, qty, _, pay_by = mark_parts(mark)
     if id == order then
       redis.call('HINCRBY', KEYS[2], item, qty)
+      redis.call('HINCRBY', KEYS[1], 'w:' .. item, -tonumber(qty))
       redis.call('HSET', KEYS[4], user, mark)
       redis.call('HDEL', KEYS[3], user)
       if pay_by ~= '0' then

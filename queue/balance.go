@@ -16,13 +16,13 @@ type ItemBalance struct {
 	Item    string
 	Total   int64
 	Stock   int64 // left
-	Winners int64 // of all marks
+	Winners int64 // of all marks, as counted along with them
 }
 
 // Balance adds a sale up, in one script that writes nothing. Errors: Unavailable.
 func (q *Queue) Balance(ctx context.Context, sale string) (Balance, error) {
 	k := keysOf(sale)
-	v, err := q.run(ctx, "balance", []string{k.meta, k.stock, k.winners}, nil)
+	v, err := q.run(ctx, "balance", []string{k.meta, k.stock}, nil)
 	if err != nil {
 		return Balance{}, err
 	}

@@ -3,6 +3,7 @@ package worker
 import (
 	"context"
 	"fmt"
+	"slices"
 	"time"
 
 	"sluice/queue"
@@ -107,7 +108,7 @@ func (a *Auditor) Audit(ctx context.Context, sale string) (Report, error) {
 	}
 	report := Report{Sale: sale, At: balance.At, Unmatched: []Unmatched{}, Problems: []string{}}
 	a.items(&report, balance, books)
-	if err := a.across(ctx, &report); err != nil {
+	if err := a.across(ctx, &report, balance); err != nil {
 		return Report{}, err
 	}
 	if report.Outbox, err = a.queue.OutboxLen(ctx, sale); err != nil {
@@ -156,15 +157,22 @@ func (a *Auditor) items(report *Report, balance queue.Balance, books StoreAudit)
 
 // across matches marks and rows by order id. What does not match at first is looked at again by itself, because both
 // sides move on while they are read.
-func (a *Auditor) across(ctx context.Context, report *Report) error {
+func (a *Auditor) across(ctx context.Context, report *Report, balance queue.Balance) error {
 	marks := map[string]queue.Order{}
+	units := map[string]int64{} // of the marks, by item
 	err := a.queue.Marks(ctx, report.Sale, func(page []queue.Mark) error {
 		for _, mark := range page {
+			if _, twice := marks[mark.Order.ID]; !twice {
+				units[mark.Order.Item] += mark.Order.Qty
+			}
 			marks[mark.Order.ID] = mark.Order
 		}
 		return nil
 	})
 	if err != nil {
+		return err
+	}
+	if err := a.marksAddUp(ctx, report, balance, units); err != nil {
 		return err
 	}
 	rows := map[string]queue.Order{}
@@ -211,6 +219,30 @@ func (a *Auditor) across(ctx context.Context, report *Report) error {
 		} else if unmatched != "" {
 			report.unmatched(row, unmatched)
 		}
+	}
+	return nil
+}
+
+// marksAddUp compares the marks as they were read, one after the other, with what was counted along with them. That says
+// something only when nothing moved meanwhile.
+func (a *Auditor) marksAddUp(ctx context.Context, report *Report, before queue.Balance, units map[string]int64) error {
+	after, err := a.queue.Balance(ctx, report.Sale)
+	if err != nil {
+		return err
+	}
+	if !slices.Equal(before.Items, after.Items) {
+		return nil
+	}
+	for i, item := range after.Items {
+		if units[item.Item] == item.Winners {
+			continue
+		}
+		report.Redis.Balanced = false
+		if i < len(report.Items) {
+			report.Items[i].Imbalance += abs(units[item.Item] - item.Winners)
+		}
+		report.Problems = append(report.Problems, fmt.Sprintf(
+			"%s: the marks in Redis hold %d units, and %d were counted with them", item.Item, units[item.Item], item.Winners))
 	}
 	return nil
 }
