@@ -20,7 +20,7 @@ const (
 
 // decidedPage is how many orders one call of a script handles: short enough that grabs in between wait for
 // milliseconds.
-const decidedPage = 500
+const decidedPage = 200
 
 // Adopt makes sure that orders which are live in the database have their marks in Redis, and tells their shoppers in
 // what status they are. It is idempotent. The adoptions come in the order of the orders, which are all of one sale.
