@@ -9,9 +9,9 @@
 --
 -- KEYS  1 meta, 2 stock, 3 seats, 4 turns, 5 winners, 6 past, 7 gone, 8 news
 -- ARGV  1 'install' to do nothing when the sale is here, else 'change', 2 settings as JSON, 3 opens, 4 closes, 5 lobby
---       (ms), 6 order, 7 limit, 8 rate, 9 active, 10 ratio, 11 turn (ms), 12 hold (ms); of a sale that is installed 13 its
---       epoch, 14 the highest number that may have been given, 15 the cursor, 16 1 when it is paused,
---       17 the lowest number that may have had a turn; then for each item: id, total
+--       (ms), 6 order, 7 limit, 8 rate, 9 active, 10 ratio, 11 turn (ms), 12 hold (ms); of a sale that is installed
+--       13 its epoch, 14 the highest number that may have been given, 15 the cursor, 16 1 when it is paused, 17 the
+--       lowest number that may have had a turn; then for each item: id, total
 -- returns  {1} installed, {0} changed or here already, {-1, field} that field cannot change any more, {-2, item, total
 --          that cannot be gone below}
 local m = read(KEYS[1], fields({ 'order', 'limit', 'items' }))
@@ -31,12 +31,13 @@ if not m then
   local last = redis.call('XREVRANGE', KEYS[8], '+', '-', 'COUNT', 1)
   local news = #last > 0 and string.match(last[1][1], '^%d+') or '0'
   redis.call('HSET', KEYS[1], 'run', '', 'v', 1, 'epoch', ARGV[13], 'paused', ARGV[16], 'tick', int(ms), 'stopped', 0,
-    'issued', ARGV[14], 'served', ARGV[15], 'calling', ARGV[17], 'granted', 0, 'left', 0, 'held', 0, 'news', news, 'credit', 0, 'ring', '')
+    'issued', ARGV[14], 'served', ARGV[15], 'calling', ARGV[17], 'granted', 0, 'left', 0, 'held', 0, 'news', news,
+    'credit', 0, 'ring', '')
   redis.call('DEL', KEYS[2], KEYS[3], KEYS[4], KEYS[5], KEYS[6], KEYS[7])
   local lost = tonumber(ARGV[14])
   if lost > 0 then
-    local last = math.floor(lost / 8)
-    redis.call('SETRANGE', KEYS[7], 0, string.rep('\255', last) .. string.char(256 - 2 ^ (7 - lost % 8)))
+    local full = math.floor(lost / 8)
+    redis.call('SETRANGE', KEYS[7], 0, string.rep('\255', full) .. string.char(256 - 2 ^ (7 - lost % 8)))
     -- Nodes read the bits when this differs from what they know, so it must differ from what it was before the loss.
     redis.call('HSET', KEYS[1], 'left', int(tonumber(ARGV[13]) * 1000000000))
   end

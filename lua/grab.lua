@@ -15,8 +15,8 @@
 -- returns  {ms, state, stock state before the call}, then for each grab
 --          {0, mark, 0 | 1 replayed | 2 replayed and released since}; {-1, mark} has a live order;
 --          {-2, units left of the item, stock state}; {-3} no turn; {-4} not open; {-5, which limit, microseconds to
---          wait}; {-6} no such item; {-7} recovering, or the outbox is full; {-8, limit} qty above the limit; nothing at all when the sale is
---          not here
+--          wait}; {-6} no such item; {-7} recovering, or the outbox is full; {-8, limit} qty above the limit; nothing at
+--          all when the sale is not here
 local m = read(KEYS[1], fields({ 'order', 'limit', 'hold', 'held' }))
 if not m then
   return {}

@@ -2,8 +2,8 @@
 -- too late is told so before starting again at the end of the line.
 --
 -- After a loss of the numbers, a call that resumes a number of the epoch before takes that number back, unless somebody
--- has. That is possible while the sale recovers: once the line goes on, nobody may come in before those who wait. Who had
--- a turn has one again. A node knows the cursor as it was just before the loss; what was kept of it may be older.
+-- has. That is possible while the sale recovers: once the line goes on, nobody may come in before those who wait. Who
+-- had a turn has one again. A node knows the cursor as it was just before the loss; what was kept of it may be older.
 --
 -- KEYS  1 meta, 2 seats, 3 turns, 4 winners, 5 stock, 6 gone, then the limit keys of each user
 -- ARGV  1 user limit, 2 its window, 3 address limit, 4 its window (microseconds), 5 the cursor before a loss, where the
