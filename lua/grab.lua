@@ -10,13 +10,13 @@
 -- Without a line nobody holds grabs back when orders pile up in the outbox, so then a limit of its length does.
 --
 -- KEYS  1 meta, 2 stock, 3 seats, 4 turns, 5 winners, 6 past, 7 outbox, then the limit keys of each grab
--- ARGV  1 user limit, 2 its window, 3 address limit, 4 its window (microseconds), 5 the longest outbox that takes orders
---       of a sale without a line (0 = any), then for each grab: user, item, qty, request id, order id
+-- ARGV  1 user limit, 2 its window, 3 address limit, 4 its window (microseconds), 5 the longest outbox that takes
+--       orders of a sale without a line (0 = any), then for each grab: user, item, qty, request id, order id
 -- returns  {ms, state, stock state before the call}, then for each grab
 --          {0, mark, 0 | 1 replayed | 2 replayed and released since}; {-1, mark} has a live order;
 --          {-2, units left of the item, stock state}; {-3} no turn; {-4} not open; {-5, which limit, microseconds to
---          wait}; {-6} no such item; {-7} recovering, or the outbox is full; {-8, limit} qty above the limit; nothing at
---          all when the sale is not here
+--          wait}; {-6} no such item; {-7} recovering, or the outbox is full; {-8, limit} qty above the limit; nothing
+--          at all when the sale is not here
 local m = read(KEYS[1], fields({ 'order', 'limit', 'hold', 'held' }))
 if not m then
   return {}
