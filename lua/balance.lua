@@ -2,13 +2,13 @@
 -- winners are counted along with every mark, because reading all marks would hold everybody else up. Writes nothing.
 --
 -- KEYS  1 meta, 2 stock
--- returns  {ms}, then for each item {item, total, units left, units of winners}; nothing at all when the sale is not
---          here
-local m = read(KEYS[1], { 'items' })
+-- returns  {ms, newest news}, then for each item {item, total, units left, units of winners}; nothing at all when the
+--          sale is not here
+local m = read(KEYS[1], { 'items', 'news' })
 if not m then
   return {}
 end
-local replies = { { int(math.floor(now() / 1000)) } }
+local replies = { { int(math.floor(now() / 1000)), m.news } }
 for item in string.gmatch(m.items, '%S+') do
   replies[#replies + 1] = {
     item,

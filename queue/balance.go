@@ -8,6 +8,7 @@ import (
 // Balance is a sale added up in Redis at one moment: for each item, Stock + Winners = Total, always.
 type Balance struct {
 	At    int64 // Redis time, ms since the epoch
+	News  int64 // counts what was told so far; whenever stock is given back, something is
 	Items []ItemBalance
 }
 
@@ -31,7 +32,8 @@ func (q *Queue) Balance(ctx context.Context, sale string) (Balance, error) {
 	if len(rows) == 0 {
 		return Balance{}, errNotHere(sale)
 	}
-	b := Balance{At: r.int(r.list(rows[0], 1)[0])}
+	head := r.list(rows[0], 2)
+	b := Balance{At: r.int(head[0]), News: r.int(head[1])}
 	for _, row := range rows[1:] {
 		f := r.list(row, 4)
 		b.Items = append(b.Items, ItemBalance{

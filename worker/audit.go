@@ -224,13 +224,13 @@ func (a *Auditor) across(ctx context.Context, report *Report, balance queue.Bala
 }
 
 // marksAddUp compares the marks as they were read, one after the other, with what was counted along with them. That says
-// something only when nothing moved meanwhile.
+// something only when nothing moved meanwhile: no mark came, or the count would be another, and none went, which is news.
 func (a *Auditor) marksAddUp(ctx context.Context, report *Report, before queue.Balance, units map[string]int64) error {
 	after, err := a.queue.Balance(ctx, report.Sale)
 	if err != nil {
 		return err
 	}
-	if !slices.Equal(before.Items, after.Items) {
+	if before.News != after.News || !slices.Equal(before.Items, after.Items) {
 		return nil
 	}
 	for i, item := range after.Items {
