@@ -7,18 +7,19 @@
 -- Where numbers were lost, all of them begin as given up, and each is taken back by the one who holds a token of it
 -- (join.lua). So nobody waits behind a number that is not claimed.
 --
--- KEYS  1 meta, 2 stock, 3 seats, 4 turns, 5 winners, 6 past, 7 gone, 8 news
+-- KEYS  1 meta, 2 stock, 3 seats, 4 turns, 5 winners, 6 past, 7 gone, 8 news, 9 lost, 10 dropouts, then other keys of
+--       the line, which a sale that is installed begins without
 -- ARGV  1 'install' to do nothing when the sale is here, else 'change', 2 settings as JSON, 3 opens, 4 closes, 5 lobby
 --       (ms), 6 order, 7 limit, 8 rate, 9 active, 10 ratio, 11 turn (ms), 12 hold (ms); of a sale that is installed
---       13 its epoch, 14 the highest number that may have been given, 15 the cursor, 16 1 when it is paused, 17 the
---       lowest number that may have had a turn; then for each item: id, total
+--       13 its epoch, 14 the highest ticket that may have been given, 15 the cursor, 16 1 when it is paused, 17 the
+--       lowest number that may have had a turn; 18 grace (ms); then for each item: id, total
 -- returns  {1} installed, {0} changed or here already, {-1, field} that field cannot change any more, {-2, item, total
 --          that cannot be gone below}
-local m = read(KEYS[1], fields({ 'order', 'limit', 'items' }))
+local m = read(KEYS[1], fields({ 'limit', 'items' }))
 local opens, closes, lobby, order, limit = ARGV[3], ARGV[4], ARGV[5], ARGV[6], ARGV[7]
 local ms = math.floor(now() / 1000)
 local items, totals = {}, {}
-for i = 18, #ARGV, 2 do
+for i = 19, #ARGV, 2 do
   items[#items + 1] = ARGV[i]
   totals[ARGV[i]] = tonumber(ARGV[i + 1])
 end
@@ -32,12 +33,19 @@ if not m then
   local news = #last > 0 and string.match(last[1][1], '^%d+') or '0'
   redis.call('HSET', KEYS[1], 'run', '', 'v', 1, 'epoch', ARGV[13], 'paused', ARGV[16], 'tick', int(ms), 'stopped', 0,
     'issued', ARGV[14], 'served', ARGV[15], 'calling', ARGV[17], 'granted', 0, 'left', 0, 'held', 0, 'news', news,
-    'credit', 0, 'ring', '')
-  redis.call('DEL', KEYS[2], KEYS[3], KEYS[4], KEYS[5], KEYS[6], KEYS[7])
+    'credit', 0, 'ring', '', 'recalls', 0, 'dropped', 0)
+  for i, key in ipairs(KEYS) do
+    if i ~= 1 and i ~= 8 then
+      redis.call('DEL', key)
+    end
+  end
   local lost = tonumber(ARGV[14])
   if lost > 0 then
-    local full = math.floor(lost / 8)
-    redis.call('SETRANGE', KEYS[7], 0, string.rep('\255', full) .. string.char(256 - 2 ^ (7 - lost % 8)))
+    local all = string.rep('\255', math.floor(lost / 8)) .. string.char(256 - 2 ^ (7 - lost % 8))
+    redis.call('SET', KEYS[7], all)
+    redis.call('SET', KEYS[9], all)
+    redis.call('SET', KEYS[10], all)
+    redis.call('HSET', KEYS[1], 'dropped', int(lost))
     -- Nodes read the bits when this differs from what they know, so it must differ from what it was before the loss.
     redis.call('HSET', KEYS[1], 'left', int(tonumber(ARGV[13]) * 1000000000))
   end
@@ -66,7 +74,7 @@ end
 
 redis.call('HSET', KEYS[1], 'spec', ARGV[2], 'opens', opens, 'closes', closes, 'lobby', lobby, 'order', order,
   'limit', limit, 'rate', ARGV[8], 'active', ARGV[9], 'ratio', ARGV[10], 'turn', ARGV[11], 'hold', ARGV[12],
-  'items', table.concat(items, ' '))
+  'items', table.concat(items, ' '), 'grace', ARGV[18])
 redis.call('HINCRBY', KEYS[1], 'v', 1)
 for item in string.gmatch(m and m.items or '', '%S+') do
   if not totals[item] then

@@ -25,21 +25,26 @@ local function read(meta, names)
 end
 
 -- STATE names the fields that state and sale_time need.
-local STATE = { 'run', 'opens', 'closes', 'lobby', 'paused', 'tick', 'stopped' }
+local STATE = { 'run', 'opens', 'closes', 'lobby', 'paused', 'tick', 'stopped', 'order', 'drawn' }
 
--- fields returns the names of STATE and more.
-local function fields(more)
+-- fields returns the names of STATE and those of the lists.
+local function fields(...)
   local names = {}
-  for _, name in ipairs(STATE) do
-    names[#names + 1] = name
-  end
-  for _, name in ipairs(more) do
-    names[#names + 1] = name
+  for _, list in ipairs({ STATE, ... }) do
+    for _, name in ipairs(list) do
+      names[#names + 1] = name
+    end
   end
   return names
 end
 
--- state follows from settings and time alone. `run` is the server's run id for which the sale was last put right:
+-- undrawn says that the numbers of a lottery are not known yet.
+local function undrawn(m)
+  return m.order == 'lottery' and m.drawn ~= '1'
+end
+
+-- state follows from settings and time alone, and from the draw of a lottery, whose lobby lasts until that is done.
+-- `run` is the server's run id for which the sale was last put right:
 -- after a restart, a failover or a loss it differs, and nothing is granted until recovery has run.
 local function state(m, ms)
   if m.run ~= run_id() then
@@ -48,7 +53,7 @@ local function state(m, ms)
   if ms >= tonumber(m.closes) then
     return 'closed'
   end
-  if ms < tonumber(m.opens) then
+  if ms < tonumber(m.opens) or undrawn(m) then
     return ms >= tonumber(m.lobby) and 'lobby' or 'scheduled'
   end
   return m.paused == '1' and 'paused' or 'open'
@@ -59,11 +64,12 @@ end
 local GAP = 2000
 
 -- stopped returns how long, in milliseconds, the sale clock has stood still up to ms: sale time is Redis time less
--- this. The clock stands still before opening, while paused, over a backward step and over a gap between ticks.
+-- this. The clock stands still before opening, until a lottery is drawn, while paused, over a backward step and over a
+-- gap between ticks.
 local function stopped(m, ms)
   local sum, last, opens = tonumber(m.stopped), tonumber(m.tick), tonumber(m.opens)
   local gap = ms - last
-  if gap < 0 or gap > GAP or m.paused == '1' or m.run ~= run_id() then
+  if gap < 0 or gap > GAP or m.paused == '1' or m.run ~= run_id() or undrawn(m) then
     return sum + gap
   end
   if last < opens then
@@ -87,29 +93,6 @@ local function stock_state(units, held)
     return 'available'
   end
   return tonumber(held or '0') > 0 and 'held' or 'gone'
-end
-
--- What a seat can be; the numbers are those of SeatStatus in package queue.
-local NONE, WAITING, TURN, MISSED, BUYER = 0, 1, 2, 3, 4
-
--- place returns where a user stands: status, number, the deadline of a turn in sale time, and the mark of a buyer.
-local function place(seats, turns, winners, user, served, sale_ms)
-  local number = redis.call('HGET', seats, user) or '0'
-  local mark = redis.call('HGET', winners, user)
-  if mark then
-    return BUYER, number, '0', mark
-  end
-  if number == '0' then
-    return NONE, '0', '0', ''
-  end
-  if tonumber(number) > served then
-    return WAITING, number, '0', ''
-  end
-  local deadline = redis.call('ZSCORE', turns, number)
-  if deadline and tonumber(deadline) > sale_ms then
-    return TURN, number, int(tonumber(deadline)), ''
-  end
-  return MISSED, number, '0', ''
 end
 
 -- tell appends to the news that every node reads with its tick. The id is a counter without holes, so a node that

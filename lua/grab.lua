@@ -9,7 +9,11 @@
 --
 -- Without a line nobody holds grabs back when orders pile up in the outbox, so then a limit of its length does.
 --
--- KEYS  1 meta, 2 stock, 3 seats, 4 turns, 5 winners, 6 past, 7 outbox, then the limit keys of each grab
+-- Of an item that is not there any more everybody is told so, whether it is their turn or not: it is true for all, and
+-- who had a turn when the last unit went is no latecomer.
+--
+-- KEYS  1 meta, 2 stock, 3 seats, 4 turns, 5 winners, 6 past, 7 outbox, 8 away, 9 draw, then the limit keys of each
+--       grab
 -- ARGV  1 user limit, 2 its window, 3 address limit, 4 its window (microseconds), 5 the longest outbox that takes
 --       orders of a sale without a line (0 = any), then for each grab: user, item, qty, request id, order id
 -- returns  {ms, state, stock state before the call}, then for each grab
@@ -17,7 +21,8 @@
 --          {-2, units left of the item, stock state}; {-3} no turn; {-4} not open; {-5, which limit, microseconds to
 --          wait}; {-6} no such item; {-7} recovering, or the outbox is full; {-8, limit} qty above the limit; nothing
 --          at all when the sale is not here
-local m = read(KEYS[1], fields({ 'order', 'limit', 'hold', 'held' }))
+local k = { turns = KEYS[4], draw = KEYS[9] }
+local m = read(KEYS[1], fields(LINE, { 'limit', 'hold', 'held' }))
 if not m then
   return {}
 end
@@ -48,17 +53,21 @@ local function grab(user, item, qty, request, order)
   if phase ~= 'open' then
     return { -4 }
   end
-  local number
-  if m.order ~= 'off' then
-    number = redis.call('HGET', KEYS[3], user)
-    local deadline = number and redis.call('ZSCORE', KEYS[4], number)
-    if not deadline or tonumber(deadline) <= sale_ms then
-      return { -3 }
-    end
-  end
   local units = tonumber(redis.call('HGET', KEYS[2], item) or '-1')
   if units < 0 then
     return { -6 }
+  end
+  if units == 0 then
+    return { -2, 0, stock_state(0, held) }
+  end
+  local ticket, number
+  if m.order ~= 'off' then
+    ticket = redis.call('HGET', KEYS[3], user)
+    number = ticket and int(number_of(k, m, tonumber(ticket)))
+    local deadline = number and redis.call('ZSCORE', k.turns, number)
+    if not deadline or tonumber(deadline) <= sale_ms then
+      return { -3 }
+    end
   end
   if qty < 1 or qty > limit then
     return { -8, limit }
@@ -80,7 +89,8 @@ local function grab(user, item, qty, request, order)
     held = redis.call('HINCRBY', KEYS[1], 'held', qty)
   end
   if number then
-    redis.call('ZREM', KEYS[4], number)
+    redis.call('ZREM', k.turns, number)
+    redis.call('ZREM', KEYS[8], ticket)
   end
   return { 0, mark, 0 }
 end
@@ -88,7 +98,7 @@ end
 local replies = { { int(ms), phase, stock_state(left(KEYS[2]), held) } }
 for i = 1, (#ARGV - 5) / 5 do
   local a = 5 + 5 * (i - 1)
-  local reply = refused(7, i, at)
+  local reply = refused(9, i, at)
   if not reply then
     if phase == 'recovering' then
       reply = { -7 }

@@ -9,7 +9,7 @@ var files embed.FS
 
 // Names are the scripts, without the parts that are put before them.
 func Names() []string {
-	return []string{"adopt", "apply", "balance", "control", "grab", "join", "leave", "look", "ready", "release", "tick"}
+	return []string{"adopt", "apply", "balance", "bury", "control", "grab", "join", "leave", "look", "presence", "ready", "release", "tick"}
 }
 
 // Source is the complete text of a script. For the embedded Redis, which has no run id, it is compiled with a constant
@@ -19,7 +19,7 @@ func Source(name string, embedded bool) string {
 	if embedded {
 		run = "embedded.lua"
 	}
-	return text(run) + text("common.lua") + text(name+".lua")
+	return text(run) + text("common.lua") + text("line.lua") + text(name+".lua")
 }
 
 func text(file string) string {

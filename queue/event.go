@@ -10,16 +10,17 @@ type EventKind int
 
 // What the news tell.
 const (
-	TurnGiven    EventKind = iota + 1 // seats From to To were called; those given up among them got no turn
+	TurnGiven    EventKind = iota + 1 // the seats of Numbers were called
 	TurnEnded                         // the turns of Numbers ran out unused
 	OrderChanged                      // Order is now in Order.Status
-	SeatLeft                          // User gave up seat Numbers[0]
+	SeatLeft                          // User gave up the seat with the ticket Numbers[0]
+	SeatRecalled                      // the seats of Numbers are called again before the line
+	SeatAbsent                        // the seats of Numbers are gone: nobody of them came back within the grace
 )
 
 // Event is one entry of the news of a sale.
 type Event struct {
 	Kind     EventKind
-	From, To int64
 	Deadline int64 // of TurnGiven: the end of the turn in sale time
 	Numbers  []int64
 	User     string
@@ -38,12 +39,13 @@ func (r *reply) event(sale string, v any) (id int64, e Event) {
 	}
 	switch f["t"] {
 	case "turn":
-		e = Event{Kind: TurnGiven, From: r.int(f["f"]), To: r.int(f["l"]), Deadline: r.int(f["d"])}
+		e = Event{Kind: TurnGiven, Numbers: r.numbers(f["n"]), Deadline: r.int(f["d"])}
 	case "ended":
-		e = Event{Kind: TurnEnded}
-		for number := range strings.SplitSeq(f["n"], ",") {
-			e.Numbers = append(e.Numbers, r.int(number))
-		}
+		e = Event{Kind: TurnEnded, Numbers: r.numbers(f["n"])}
+	case "recall":
+		e = Event{Kind: SeatRecalled, Numbers: r.numbers(f["n"])}
+	case "absent":
+		e = Event{Kind: SeatAbsent, Numbers: r.numbers(f["n"])}
 	case "left":
 		e = Event{Kind: SeatLeft, User: f["u"], Numbers: []int64{r.int(f["n"])}}
 	case "order":
@@ -55,4 +57,13 @@ func (r *reply) event(sale string, v any) (id int64, e Event) {
 		r.fail("a known kind of news was expected", f["t"]+" in "+strconv.FormatInt(id, 10))
 	}
 	return id, e
+}
+
+// numbers reads a list of numbers.
+func (r *reply) numbers(text string) []int64 {
+	numbers := make([]int64, 0, 1+strings.Count(text, ","))
+	for number := range strings.SplitSeq(text, ",") {
+		numbers = append(numbers, r.int(number))
+	}
+	return numbers
 }

@@ -85,7 +85,7 @@ func (q *Queue) Grab(ctx context.Context, req GrabRequest) (Grabbed, error) {
 func (q *Queue) grabBatch(ctx context.Context, sale string, calls []grabCall) ([]Grabbed, []error) {
 	q.metrics.batch.Observe(float64(len(calls)))
 	k := keysOf(sale)
-	names := []string{k.meta, k.stock, k.seats, k.turns, k.winners, k.past, k.outbox}
+	names := []string{k.meta, k.stock, k.seats, k.turns, k.winners, k.past, k.outbox, k.away, k.draw}
 	args := append(q.limitArgs(), q.opts.OutboxLimit)
 	for _, c := range calls {
 		names = q.limitKeys(names, k, c.User, c.Address)

@@ -25,15 +25,15 @@ func (q *Queue) joinBatch(ctx context.Context, sale string, reqs []JoinRequest) 
 // joinAt is joinBatch for a caller who knows how far the cursor was before a loss; 0 = does not.
 func (q *Queue) joinAt(ctx context.Context, sale string, served int64, reqs []JoinRequest) ([]Seat, []error) {
 	k := keysOf(sale)
-	names := []string{k.meta, k.seats, k.turns, k.winners, k.stock, k.gone}
-	args := append(q.limitArgs(), served)
+	names := []string{k.meta, k.seats, k.turns, k.winners, k.stock, k.gone, k.away, k.recall, k.draw, k.conn, k.lost, k.leaves, k.news, k.dropout}
+	args := append(q.limitArgs(), served, q.node)
 	for _, req := range reqs {
 		names = q.limitKeys(names, k, req.User, req.Address)
 		called := 0
 		if req.Called {
 			called = 1
 		}
-		args = append(args, req.User, req.Resume, req.Epoch, called)
+		args = append(args, req.User, req.Resume, req.Epoch, called, here(req.Connected, req.Poll), req.Leaf)
 	}
 	seats, errs := make([]Seat, len(reqs)), make([]error, len(reqs))
 	v, err := q.run(ctx, "join", names, args)
@@ -79,7 +79,7 @@ func (q *Queue) Reclaim(ctx context.Context, sale string, served int64, seats []
 	for page := range slices.Chunk(seats, gatherMost) {
 		reqs := make([]JoinRequest, len(page))
 		for i, seat := range page {
-			reqs[i] = JoinRequest{Sale: sale, User: seat.User, Resume: seat.Number, Epoch: seat.Epoch, Called: seat.Status == Turn}
+			reqs[i] = JoinRequest{Sale: sale, User: seat.User, Resume: seat.Ticket, Epoch: seat.Epoch, Called: seat.Status == Turn, Connected: true}
 		}
 		if _, errs := q.joinAt(ctx, sale, served, reqs); isNotHere(errs[0]) || CodeOf(errs[0]) == Unavailable {
 			return errs[0]
@@ -108,7 +108,7 @@ func (q *Queue) LookMany(ctx context.Context, sale string, users []string) ([]Se
 		for i, user := range part {
 			args[i] = user
 		}
-		v, err := q.run(ctx, "look", []string{k.meta, k.seats, k.turns, k.winners, k.stock}, args)
+		v, err := q.run(ctx, "look", []string{k.meta, k.seats, k.turns, k.winners, k.stock, k.gone, k.away, k.recall, k.draw}, args)
 		if err != nil {
 			return nil, err
 		}
@@ -122,7 +122,7 @@ func (q *Queue) LookMany(ctx context.Context, sale string, users []string) ([]Se
 		for i, user := range part {
 			seat := head
 			seat.User = user
-			r.place(&seat, sale, r.list(rows[1+i], 4))
+			r.place(&seat, sale, r.list(rows[1+i], 6))
 			seats = append(seats, seat)
 		}
 		if r.err != nil {
@@ -132,12 +132,13 @@ func (q *Queue) LookMany(ctx context.Context, sale string, users []string) ([]Se
 	return seats, nil
 }
 
-// Leave gives up the user's seat with that number; a seat that is not theirs any more is left alone, so a repeat does
+// Leave gives up the user's seat with that ticket; a seat that is not theirs any more is left alone, so a repeat does
 // no harm. An order stays. Errors: Unavailable.
-func (q *Queue) Leave(ctx context.Context, sale, user string, number int64) error {
+func (q *Queue) Leave(ctx context.Context, sale, user string, ticket int64) error {
 	k := keysOf(sale)
-	v, err := q.run(ctx, "leave", []string{k.meta, k.seats, k.turns, k.gone, k.news},
-		[]any{user, strconv.FormatInt(number, 10)})
+	v, err := q.run(ctx, "leave", []string{
+		k.meta, k.seats, k.turns, k.gone, k.news, k.away, k.recall, k.draw, k.conn, k.dropout, k.leavers,
+	}, []any{user, strconv.FormatInt(ticket, 10)})
 	if err != nil {
 		return err
 	}
@@ -172,14 +173,15 @@ func (r *reply) seatHead(v any) Seat {
 
 // place reads what join and look say of a user.
 func (r *reply) place(seat *Seat, sale string, v []any) {
-	row := r.list(v, 4)
-	seat.Status, seat.Number = SeatStatus(r.int(row[0])), r.int(row[1])
-	if deadline := r.int(row[2]); deadline > 0 {
+	row := r.list(v, 6)
+	seat.Status, seat.Ticket, seat.Number = SeatStatus(r.int(row[0])), r.int(row[1]), r.int(row[2])
+	seat.Recalled = r.int(row[5]) == 1
+	if deadline := r.int(row[3]); deadline > 0 {
 		seat.Deadline = deadline
 		seat.Until = deadline + seat.Stopped
 	}
 	if seat.Status == Buyer {
-		seat.Order = r.mark(sale, seat.User, r.text(row[3]))
+		seat.Order = r.mark(sale, seat.User, r.text(row[4]))
 	}
 }
 

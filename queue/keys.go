@@ -11,9 +11,18 @@ const (
 type keys struct {
 	meta    string // hash: settings, state, counters
 	stock   string // hash: item → units left
-	seats   string // hash: user → number
+	seats   string // hash: user → ticket
 	turns   string // sorted set: number → deadline in sale time
 	gone    string // bitmap: numbers that were given up
+	conn    string // hash: ticket → the nodes that hold connections of it
+	away    string // sorted set: ticket → since when nobody of it is here, in sale time; in the future, until when a poll is good
+	recall  string // bitmap: numbers that are called before the line
+	nodes   string // hash: node → until when it counts as living, in sale time
+	lost    string // bitmap: tickets that a loss of Redis took and nobody has taken back
+	leaves  string // string: 32 bytes a ticket, the entries of a lottery
+	draw    string // string: the numbers of the tickets of a lottery, then the tickets of the numbers, 4 bytes each
+	dropout string // bitmap: tickets that were given up before a lottery's entries were frozen
+	leavers string // set: tickets that were given up after that and before the draw
 	winners string // hash: user → mark of the live order
 	past    string // hash: user → mark of the order released last
 	outbox  string // stream: orders on their way to the broker
@@ -29,6 +38,15 @@ func keysOf(sale string) keys {
 		seats:   prefix + "seats",
 		turns:   prefix + "turns",
 		gone:    prefix + "gone",
+		conn:    prefix + "conn",
+		away:    prefix + "away",
+		recall:  prefix + "recall",
+		nodes:   prefix + "nodes",
+		lost:    prefix + "lost",
+		leaves:  prefix + "leaves",
+		draw:    prefix + "draw",
+		dropout: prefix + "dropout",
+		leavers: prefix + "leavers",
 		winners: prefix + "winners",
 		past:    prefix + "past",
 		outbox:  prefix + "outbox",

@@ -400,10 +400,10 @@ func TestNewsReachEveryWatcherWithoutAHole(t *testing.T) {
 		kinds := map[queue.EventKind]int{}
 		holes := -1 // the first tick of a watcher always asks for a reading
 		done := make(chan struct{})
-		w := queue.NewWatcher(l.Queue, sale.ID, observer(func(_ *queue.Snapshot, events []queue.Event, missed bool) {
+		w := queue.NewWatcher(l.Queue, sale.ID, observer(func(_ *queue.Snapshot, events []queue.Event, lost queue.Lost) {
 			mu.Lock()
 			defer mu.Unlock()
-			if missed {
+			if lost.News {
 				holes++
 			}
 			for _, e := range events {

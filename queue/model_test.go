@@ -1,8 +1,11 @@
 package queue_test
 
 import (
+	"context"
 	"fmt"
+	"maps"
 	"math"
+	"os"
 	"slices"
 	"testing"
 	"time"
@@ -15,6 +18,7 @@ import (
 
 // model is a sale in plain Go, written for reading: what the scripts must do, one operation at a time.
 type model struct {
+	done           map[string]int // how often what was done, over all sales
 	order          queue.LineOrder
 	limit          int64
 	hold, turn     int64 // ms
@@ -30,6 +34,11 @@ type model struct {
 	numbers        map[string]int64 // user → number
 	gone           map[int64]bool
 	turns          map[int64]int64 // number → deadline in sale time
+	grace          int64
+	conn           map[int64]map[int]bool // number → the nodes that hold connections
+	away           map[int64]int64        // number → since when nobody is there, in sale time
+	recall         map[int64]bool
+	leases         map[int]int64 // node → end in sale time
 	granted        int64
 	grants         []grantAt
 	winners, past  map[string]queue.Order
@@ -94,37 +103,123 @@ func (m *model) place(user string) (queue.SeatStatus, int64) {
 	if _, buyer := m.winners[user]; buyer {
 		return queue.Buyer, number
 	}
+	_, away := m.away[number]
+	deadline, called := m.turns[number]
 	switch {
 	case number == 0:
 		return queue.NoSeat, 0
-	case number > m.served:
+	case m.recall[number]:
 		return queue.Waiting, number
-	case m.turns[number] > m.saleTime():
+	case deadline > m.saleTime():
 		return queue.Turn, number
+	case m.gone[number]:
+		return queue.Absent, number
+	case number > m.served, away && !called:
+		return queue.Waiting, number
 	}
 	return queue.Missed, number
 }
 
-// join returns whether the user was let in.
-func (m *model) join(user string, resume bool) (status queue.SeatStatus, number int64, refused bool) {
+// join returns whether the user was let in. Who asks is on a node (from 1), polls for some time, or neither.
+func (m *model) join(user string, resume bool, node int, poll int64) (status queue.SeatStatus, number int64, refused bool) {
 	status, number = m.place(user)
-	if (status == queue.NoSeat || status == queue.Missed) && !resume {
+	if (status == queue.NoSeat || status == queue.Missed || status == queue.Absent) && !resume {
 		if m.state() == queue.Closed || m.stockState(m.units()) == queue.Gone {
 			return 0, 0, true
 		}
 		if m.order != queue.Off {
+			delete(m.conn, number)
+			delete(m.away, number)
 			m.issued++
 			m.numbers[user] = m.issued
-			return queue.Waiting, m.issued, false
+			status, number = queue.Waiting, m.issued
+		}
+	}
+	if status == queue.Waiting || status == queue.Turn {
+		if node > 0 {
+			m.arrive(number, node)
+		} else if poll > 0 {
+			m.returns(number)
+			m.away[number] = m.saleTime() + poll
 		}
 	}
 	return status, number, false
+}
+
+// returns ends the absence of a seat.
+func (m *model) returns(number int64) {
+	_, away := m.away[number]
+	_, turn := m.turns[number]
+	if away && number <= m.served && !turn {
+		m.recall[number] = true
+		m.done["recalled"]++
+	}
+	delete(m.away, number)
+}
+
+// arrive adds a connection of a seat.
+func (m *model) arrive(number int64, node int) {
+	m.returns(number)
+	if m.conn[number] == nil {
+		m.conn[number] = map[int]bool{}
+	}
+	m.conn[number][node] = true
+}
+
+// depart removes a node from those that hold connections of a seat.
+func (m *model) depart(number int64, node int, since int64) {
+	if !m.conn[number][node] {
+		return
+	}
+	delete(m.conn[number], node)
+	if len(m.conn[number]) > 0 {
+		return
+	}
+	_, turn := m.turns[number]
+	_, away := m.away[number]
+	if number > m.served && !m.gone[number] || turn || away || m.recall[number] {
+		m.away[number] = max(since, m.away[number])
+	}
+	delete(m.recall, number)
+}
+
+// absent says since when nobody of a seat is there.
+func (m *model) absent(number int64) (since int64, absent bool) {
+	now := m.saleTime()
+	for node := range m.conn[number] {
+		lease, known := m.leases[node]
+		if !known {
+			lease = now // it was buried, and has not ticked since
+		}
+		if lease > now {
+			return 0, false
+		}
+		since = max(since, lease)
+	}
+	if at, away := m.away[number]; away {
+		return at, at <= now
+	}
+	return since, len(m.conn[number]) > 0
+}
+
+// passed notes that a seat was passed because nobody was there.
+func (m *model) passed(t *rapid.T, number int64) {
+	since, absent := m.absent(number)
+	if !absent {
+		t.Fatalf("number %d was passed, and somebody was there", number)
+	}
+	m.away[number] = since
+	delete(m.recall, number)
+	m.done["passed while away"]++
 }
 
 func (m *model) leave(user string, number int64) {
 	if m.numbers[user] == number {
 		delete(m.numbers, user)
 		delete(m.turns, number)
+		delete(m.conn, number)
+		delete(m.away, number)
+		delete(m.recall, number)
 		m.gone[number] = true
 	}
 }
@@ -140,21 +235,65 @@ func (m *model) ahead(number int64) int64 {
 	return n
 }
 
-// admit ends turns and gives new ones, as one tick does. Turns given by rate are taken from the snapshot, within the
-// bounds that are checked here.
-func (m *model) admit(t *rapid.T, granted int64) {
+// waiting are the numbers that wait and of whom somebody is there, in the order in which they are to be called.
+func (m *model) waiting() (recalled, line []int64) {
+	for number := int64(1); number <= m.issued; number++ {
+		if _, absent := m.absent(number); absent {
+			continue
+		}
+		if m.recall[number] {
+			recalled = append(recalled, number)
+		} else if number > m.served && !m.gone[number] {
+			line = append(line, number)
+		}
+	}
+	return recalled, line
+}
+
+// admit is one tick of a node: turns that ran out and absences that lasted too long end, and turns are given. How many the
+// rate allowed is taken from the snapshot, within the bounds that are checked here.
+func (m *model) admit(t *rapid.T, node int, snap *queue.Snapshot, lost queue.Lost) {
 	m.settle()
+	now := m.saleTime()
+	if lapsed := m.leases[node] <= now; lapsed != lost.Lease {
+		t.Fatalf("the tick says that the lease was lost: %v, and it ran to %d, now is %d", lost.Lease, m.leases[node], now)
+	}
+	m.leases[node] = now + 3000
+	given := snap.Granted - m.granted
 	if m.state() != queue.Open {
-		if granted != m.granted {
+		if given != 0 {
 			t.Fatalf("turns were given while the sale is %s", m.state())
 		}
 		return
 	}
 	for number, deadline := range m.turns {
-		if deadline <= m.clock-m.stopped {
+		if deadline <= now {
 			delete(m.turns, number)
+			delete(m.away, number)
+			m.done["turns ended"]++
 		}
 	}
+	for number, since := range m.away {
+		if since <= now-m.grace {
+			delete(m.away, number)
+			delete(m.turns, number)
+			delete(m.recall, number)
+			m.gone[number] = true
+			m.done["absent"]++
+		}
+	}
+	if m.units() == 0 {
+		for number := range m.turns {
+			if since, absent := m.absent(number); absent {
+				m.away[number] = since
+			} else {
+				m.recall[number] = true
+				m.done["recalled when sold out"]++
+			}
+		}
+		clear(m.turns)
+	}
+
 	most := int64(math.MaxInt64)
 	if m.active > 0 {
 		most = min(most, m.active-int64(len(m.turns)))
@@ -165,13 +304,13 @@ func (m *model) admit(t *rapid.T, granted int64) {
 	if m.units() == 0 || m.order == queue.Off {
 		most = 0
 	}
-	waiting := m.ahead(m.issued + 1)
-	given := granted - m.granted
-	if given < 0 || given > max(0, most) || given > waiting {
-		t.Fatalf("%d turns were given: %d may be out more, and %d wait", given, most, waiting)
+	recalled, line := m.waiting()
+	next := append(recalled, line...)
+	if given < 0 || given > max(0, most) || given > int64(len(next)) {
+		t.Fatalf("%d turns were given: %d may be out more, and %d wait", given, most, len(next))
 	}
-	if m.rate == 0 && given != min(max(0, most), waiting, 1000) {
-		t.Fatalf("%d turns were given where %d could be", given, min(max(0, most), waiting))
+	if m.rate == 0 && given != min(max(0, most), int64(len(next)), 1000) {
+		t.Fatalf("%d turns were given where %d could be", given, min(max(0, most), int64(len(next))))
 	}
 	if m.rate > 0 {
 		sum := given
@@ -180,19 +319,55 @@ func (m *model) admit(t *rapid.T, granted int64) {
 				sum += g.n
 			}
 		}
-		if sum > m.rate {
+		if given > 0 && sum > m.rate {
 			t.Fatalf("%d turns in a second at a rate of %d", sum, m.rate)
 		}
 	}
 	m.grants = append(m.grants, grantAt{m.clock, given})
-	for range given {
-		m.served++
-		for m.gone[m.served] {
-			m.served++
-		}
-		m.turns[m.served] = m.clock - m.stopped + m.turn
+	m.granted = snap.Granted
+
+	// The first who wait are called. Whoever else was passed had nobody there.
+	for _, number := range next[:given] {
+		delete(m.recall, number)
 	}
-	m.granted = granted
+	for number := range m.recall {
+		if !snap.IsRecalled(number) {
+			m.passed(t, number)
+		}
+	}
+	for number := m.served + 1; number <= snap.Served; number++ {
+		if !m.gone[number] && !slices.Contains(next[:given], number) {
+			m.passed(t, number)
+		}
+	}
+	for _, number := range next[:given] {
+		if number > snap.Served {
+			t.Fatalf("number %d has a turn, and the cursor is at %d", number, snap.Served)
+		}
+		m.turns[number] = now + m.turn
+		m.done["turns"]++
+	}
+	m.served = max(m.served, snap.Served)
+
+	// Who holds connections of dead nodes only is away since they died.
+	for number, nodes := range m.conn {
+		since := int64(0)
+		for node := range nodes {
+			if lease, known := m.leases[node]; known && lease <= now {
+				since = max(since, lease)
+			}
+		}
+		for node := range maps.Clone(nodes) {
+			if lease, known := m.leases[node]; known && lease <= now {
+				m.depart(number, node, since)
+			}
+		}
+	}
+	for node, lease := range m.leases {
+		if lease <= now {
+			delete(m.leases, node)
+		}
+	}
 }
 
 func (m *model) grab(user, item, request string, qty int64) (result queue.Result, left int64, stock queue.StockState, replay bool, code queue.Code) {
@@ -208,13 +383,14 @@ func (m *model) grab(user, item, request string, qty int64) (result queue.Result
 	if m.state() != queue.Open {
 		return queue.NotOpen, 0, "", false, ""
 	}
-	if m.order != queue.Off && m.turns[m.numbers[user]] <= m.saleTime() {
-		return queue.NoTurn, 0, "", false, ""
-	}
 	left, known := m.stock[item]
 	switch {
 	case !known:
 		return 0, 0, "", false, queue.NoSuchItem
+	case left == 0:
+		return queue.SoldOut, 0, m.stockState(0), false, ""
+	case m.order != queue.Off && m.turns[m.numbers[user]] <= m.saleTime():
+		return queue.NoTurn, 0, "", false, ""
 	case qty < 1 || qty > m.limit:
 		return 0, 0, "", false, queue.Invalid
 	case left < qty:
@@ -225,6 +401,7 @@ func (m *model) grab(user, item, request string, qty int64) (result queue.Result
 		m.held += qty
 	}
 	delete(m.turns, m.numbers[user])
+	delete(m.away, m.numbers[user])
 	return queue.Success, 0, "", false, ""
 }
 
@@ -238,19 +415,56 @@ func (m *model) release(user string) {
 	delete(m.winners, user)
 }
 
-// TestRandomOperationsAgreeWithAPlainModel drives a sale with random operations and compares every reply, and in the end
-// everything that Redis holds, with the model.
+// TestRandomOperationsAgreeWithAPlainModel drives a sale with random operations over several nodes and compares every reply,
+// and in the end everything that Redis holds, with the model. A million operations take some minutes:
+//
+//	go test ./queue -run RandomOperations -v -timeout 1h -rapid.checks=5000
 func TestRandomOperationsAgreeWithAPlainModel(t *testing.T) {
 	t.Parallel()
-	t.Run("embedded, with a clock that jumps", func(t *testing.T) {
+	t.Run("redis", func(t *testing.T) {
 		t.Parallel()
-		rapid.Check(t, func(t *rapid.T) { compareWithModel(t, embeddedForModel(t)) })
+		checkModel(t, realForModel)
 	})
-	t.Run("redis, whose clock runs by itself", func(t *testing.T) {
+	t.Run("embedded", func(t *testing.T) {
 		t.Parallel()
-		l := realLine(t, queue.Options{})
-		rapid.Check(t, func(t *rapid.T) { compareWithModel(t, modelLine{Queue: l.Queue, drop: l.drop}) })
+		checkModel(t, embeddedForModel)
 	})
+}
+
+func checkModel(t *testing.T, make func(*rapid.T) modelLine) {
+	done := map[string]int{}
+	rapid.Check(t, func(t *rapid.T) { compareWithModel(t, make(t), done) })
+	for _, what := range []string{"operations", "turns", "turns ended", "passed while away", "recalled", "absent", "orders"} {
+		if done[what] == 0 {
+			t.Errorf("nothing was seen of: %s", what)
+		}
+	}
+	t.Logf("what was done: %v", done)
+}
+
+// realForModel is a line on a real Redis, in a sale of its own and with a clock that the model moves.
+func realForModel(t *rapid.T) modelLine {
+	rdb := connect(t, os.Getenv("SLUICE_TEST_REDIS"))
+	t.Cleanup(func() { rdb.Close() })
+	key := "clock-" + saleID()
+	l := modelLine{
+		setTime: func(at time.Time) {
+			if err := rdb.Set(context.Background(), key, at.UnixMicro(), time.Hour).Err(); err != nil {
+				t.Fatal(err)
+			}
+		},
+		drop: func(sale string) {
+			ctx := context.Background()
+			rdb.Del(ctx, append(queue.KeysOf(sale), key)...)
+			rdb.SRem(ctx, "sluice:sales", sale)
+		},
+	}
+	for range 3 {
+		q := queue.New(rdb, queue.Options{})
+		queue.SetClock(q, key)
+		l.nodes = append(l.nodes, q)
+	}
+	return l
 }
 
 // embeddedForModel is a line on an embedded Redis whose clock the model moves.
@@ -261,7 +475,11 @@ func embeddedForModel(t *rapid.T) modelLine {
 	}
 	rdb := connect(t, "redis://"+m.Addr())
 	t.Cleanup(func() { rdb.Close(); m.Close() })
-	return modelLine{Queue: queue.New(rdb, queue.Options{Embedded: true}), setTime: m.SetTime, drop: func(string) {}}
+	l := modelLine{setTime: m.SetTime, drop: func(string) {}}
+	for range 3 {
+		l.nodes = append(l.nodes, queue.New(rdb, queue.Options{Embedded: true}))
+	}
+	return l
 }
 
 // pick draws a user, in three of four draws one of those that something can happen to, if there is any.
@@ -277,13 +495,14 @@ func pick(t *rapid.T, users []string, likely func(string) bool) string {
 
 // modelLine is a line for rapid, whose T is not a testing.T.
 type modelLine struct {
-	*queue.Queue
-	setTime func(time.Time) // nil = the clock cannot be moved: nothing runs out while the model is compared
+	nodes   []*queue.Queue
+	setTime func(time.Time)
 	drop    func(sale string)
 }
 
-func compareWithModel(t *rapid.T, l modelLine) {
+func compareWithModel(t *rapid.T, l modelLine, done map[string]int) {
 	ctx := t.Context()
+	any := func() *queue.Queue { return rapid.SampledFrom(l.nodes).Draw(t, "node") }
 	start := time.Date(2030, 1, 1, 0, 0, 0, 0, time.UTC)
 	m := &model{
 		order: rapid.SampledFrom([]queue.LineOrder{queue.FIFO, queue.FIFO, queue.FIFO, queue.Off}).Draw(t, "order"),
@@ -292,24 +511,20 @@ func compareWithModel(t *rapid.T, l modelLine) {
 		turn:  rapid.SampledFrom([]int64{1000, 5000}).Draw(t, "turn"),
 		rate:  rapid.SampledFrom([]int64{0, 0, 3, 20}).Draw(t, "rate"), active: rapid.SampledFrom([]int64{0, 2, 5}).Draw(t, "active"),
 		ratio: rapid.SampledFrom([]float64{0, 1, 2.5}).Draw(t, "ratio"),
-		clock: start.UnixMilli(), tick: start.UnixMilli(), opens: start.UnixMilli() + 500, closes: start.UnixMilli() + 600_000,
+		done:  done, clock: start.UnixMilli(), tick: start.UnixMilli(), opens: start.UnixMilli() + rapid.SampledFrom([]int64{-1000, -1000, 500}).Draw(t, "opens"), closes: start.UnixMilli() + 600_000,
 		stock: map[string]int64{}, total: map[string]int64{}, numbers: map[string]int64{}, gone: map[int64]bool{},
-		turns: map[int64]int64{}, winners: map[string]queue.Order{}, past: map[string]queue.Order{},
+		turns: map[int64]int64{}, grace: rapid.SampledFrom([]int64{1000, 5000, 100_000}).Draw(t, "grace"),
+		conn: map[int64]map[int]bool{}, away: map[int64]int64{}, recall: map[int64]bool{}, leases: map[int]int64{},
+		winners: map[string]queue.Order{}, past: map[string]queue.Order{},
 	}
-	if l.setTime == nil {
-		start = time.Now().Add(-time.Minute).Truncate(time.Millisecond)
-		m.opens, m.closes, m.clock, m.tick = start.UnixMilli(), start.UnixMilli()+3600_000, start.UnixMilli(), start.UnixMilli()
-		m.rate, m.turn = 0, 3600_000
-	} else {
-		l.setTime(start)
-	}
+	l.setTime(start)
 	sale := queue.Sale{
 		ID: saleID(), OpensAt: time.UnixMilli(m.opens), ClosesAt: time.UnixMilli(m.closes), Limit: m.limit,
 		Hold: queue.Duration(m.hold * 1e6),
-		Line: queue.Line{Order: m.order, Rate: m.rate, Active: m.active, Ratio: m.ratio, Turn: queue.Duration(m.turn * 1e6)},
+		Line: queue.Line{Order: m.order, Rate: m.rate, Active: m.active, Ratio: m.ratio, Turn: queue.Duration(m.turn * 1e6), Grace: queue.Duration(m.grace * 1e6)},
 	}
 	for i := range rapid.IntRange(1, 2).Draw(t, "items") {
-		item := queue.Item{ID: fmt.Sprint("item-", i), Stock: rapid.SampledFrom([]int64{0, 1, 3, 8, 8}).Draw(t, "stock")}
+		item := queue.Item{ID: fmt.Sprint("item-", i), Stock: rapid.SampledFrom([]int64{0, 1, 3, 20, 20}).Draw(t, "stock")}
 		sale.Items = append(sale.Items, item)
 		m.stock[item.ID], m.total[item.ID] = item.Stock, item.Stock
 	}
@@ -319,20 +534,32 @@ func compareWithModel(t *rapid.T, l modelLine) {
 		}
 	}
 	defer l.drop(sale.ID)
-	must(l.Restore(ctx, sale, queue.Reach{}, noOrders), "start")
-	tick := queue.NewTicker(l.Queue, sale.ID)
-	users := make([]string, 8)
+	must(l.nodes[0].Restore(ctx, sale, queue.Reach{}, noOrders), "start")
+	ticks := make([]func(context.Context) (*queue.Snapshot, queue.Lost, error), len(l.nodes))
+	for i, node := range l.nodes {
+		ticks[i] = queue.NewNodeTicker(node, sale.ID)
+	}
+	users := make([]string, 10)
 	for i := range users {
 		users[i] = fmt.Sprint("u", i)
 	}
 	user := rapid.SampledFrom(users)
 	lastAhead := map[int64]int64{}
 
-	t.Repeat(map[string]func(*rapid.T){
-		"time passes": func(t *rapid.T) {
-			if l.setTime == nil {
-				return
+	actions := map[string]func(*rapid.T){
+		"time passes with ticks": func(t *rapid.T) {
+			nodes := rapid.IntRange(1, len(l.nodes)).Draw(t, "nodes that live")
+			for range rapid.IntRange(1, 6).Draw(t, "seconds") {
+				m.clock += 1000
+				l.setTime(time.UnixMilli(m.clock))
+				for node := range nodes {
+					snap, lost, err := ticks[node](ctx)
+					must(err, "tick")
+					m.admit(t, node+1, snap, lost)
+				}
 			}
+		},
+		"time passes": func(t *rapid.T) {
 			m.clock += rapid.SampledFrom([]int64{1, 50, 100, 500, 1000, 1000, 2000, 2500, 30_000}).Draw(t, "ms")
 			l.setTime(time.UnixMilli(m.clock))
 		},
@@ -340,10 +567,17 @@ func compareWithModel(t *rapid.T, l modelLine) {
 			u, resume := user.Draw(t, "user"), rapid.Bool().Draw(t, "resume")
 			req := queue.JoinRequest{Sale: sale.ID, User: u}
 			if resume {
-				req.Resume = max(1, m.numbers[u])
+				req.Resume = rapid.SampledFrom([]int64{queue.ResumeAny, max(1, m.numbers[u])}).Draw(t, "which")
 			}
-			status, number, refused := m.join(u, resume)
-			seat, err := l.Join(ctx, req)
+			node := rapid.IntRange(0, len(l.nodes)-1).Draw(t, "node")
+			connected := 0
+			if rapid.IntRange(0, 3).Draw(t, "how") > 0 {
+				req.Connected, connected = true, node+1
+			} else if rapid.Bool().Draw(t, "poll") {
+				req.Poll = 2 * time.Second
+			}
+			status, number, refused := m.join(u, resume, connected, req.Poll.Milliseconds())
+			seat, err := l.nodes[node].Join(ctx, req)
 			if refused {
 				if queue.CodeOf(err) != queue.Conflict {
 					t.Fatalf("joining got %+v %v, want a refusal", seat, err)
@@ -351,8 +585,28 @@ func compareWithModel(t *rapid.T, l modelLine) {
 				return
 			}
 			must(err, "join")
-			if seat.Status != status || seat.Number != number || seat.State != m.state() {
+			if seat.Status != status || seat.Number != number || seat.State != m.state() || seat.Recalled != m.recall[number] {
 				t.Fatalf("joining got %+v, want status %d, number %d in %s", seat, status, number, m.state())
+			}
+		},
+		"connections drop": func(t *rapid.T) {
+			node := rapid.IntRange(0, len(l.nodes)-1).Draw(t, "node")
+			for number := range m.conn {
+				if m.conn[number][node+1] && rapid.Bool().Draw(t, "drops") {
+					for range rapid.IntRange(1, 2).Draw(t, "times") {
+						m.depart(number, node+1, m.saleTime())
+						must(l.nodes[node].Tell(ctx, sale.ID, []queue.Presence{{Ticket: number}}), "drop")
+					}
+				}
+			}
+		},
+		"a node says again who is there": func(t *rapid.T) {
+			node := rapid.IntRange(0, len(l.nodes)-1).Draw(t, "node")
+			for number := range m.conn {
+				if m.conn[number][node+1] {
+					m.arrive(number, node+1)
+					must(l.nodes[node].Tell(ctx, sale.ID, []queue.Presence{{Ticket: number, Here: true}}), "say again")
+				}
 			}
 		},
 		"leave": func(t *rapid.T) {
@@ -362,18 +616,30 @@ func compareWithModel(t *rapid.T, l modelLine) {
 				return
 			}
 			m.leave(u, number)
-			must(l.Leave(ctx, sale.ID, u, number), "leave")
+			must(any().Leave(ctx, sale.ID, u, number), "leave")
 		},
 		"tick": func(t *rapid.T) {
-			snap, err := tick(ctx)
+			node := rapid.IntRange(0, len(l.nodes)-1).Draw(t, "node")
+			snap, lost, err := ticks[node](ctx)
 			must(err, "tick")
-			m.admit(t, snap.Granted)
+			m.admit(t, node+1, snap, lost)
 			if snap.State != m.state() || snap.Served < m.served || snap.Issued != m.issued || snap.Turns != int64(len(m.turns)) ||
-				snap.Units() != m.units() || snap.Held != m.held || l.setTime != nil && snap.Stopped != m.stopped {
+				snap.Units() != m.units() || snap.Held != m.held || snap.Stopped != m.stopped {
 				t.Fatalf("the snapshot %+v is not the model's: %s served %d issued %d turns %d units %d held %d stopped %d",
 					snap, m.state(), m.served, m.issued, len(m.turns), m.units(), m.held, m.stopped)
 			}
-			m.served = snap.Served // numbers given up behind the last one called may be passed as well
+			var recalled int64
+			for number := int64(1); number <= m.issued; number++ {
+				if snap.RecalledBefore(number) != recalled {
+					t.Fatalf("%d are recalled before %d, want %d", snap.RecalledBefore(number), number, recalled)
+				}
+				if m.recall[number] {
+					recalled++
+				}
+			}
+			if snap.Waiting() != m.ahead(m.issued+1)+recalled {
+				t.Fatalf("%d wait, want %d and %d recalled", snap.Waiting(), m.ahead(m.issued+1), recalled)
+			}
 			for number := m.served + 1; number <= m.issued; number++ {
 				ahead := snap.Ahead(number)
 				if want := m.ahead(number); ahead != want {
@@ -391,7 +657,7 @@ func compareWithModel(t *rapid.T, l modelLine) {
 			request := rapid.SampledFrom([]string{"r1", "r1", "r2"}).Draw(t, "request")
 			qty := rapid.SampledFrom([]int64{1, 1, 1, 1, 2, 3, 0}).Draw(t, "qty")
 			result, left, stock, replay, code := m.grab(u, item, request, qty)
-			g, err := l.Grab(ctx, queue.GrabRequest{Sale: sale.ID, User: u, Item: item, Qty: qty, RequestID: request})
+			g, err := any().Grab(ctx, queue.GrabRequest{Sale: sale.ID, User: u, Item: item, Qty: qty, RequestID: request})
 			if code != "" {
 				if queue.CodeOf(err) != code {
 					t.Fatalf("the grab got %+v %v, want %s", g, err, code)
@@ -409,6 +675,7 @@ func compareWithModel(t *rapid.T, l modelLine) {
 				}
 				m.winners[u] = *g.Order
 				m.outbox = append(m.outbox, g.Order.ID)
+				m.done["orders"]++
 			case result == queue.Success || result == queue.Already:
 				want, live := m.winners[u]
 				if !live {
@@ -430,7 +697,7 @@ func compareWithModel(t *rapid.T, l modelLine) {
 			if order.ID == "" {
 				return
 			}
-			released, err := l.Release(ctx, sale.ID, []queue.Order{order})
+			released, err := any().Release(ctx, sale.ID, []queue.Order{order})
 			must(err, "release")
 			if released[0] != live {
 				t.Fatalf("released %v, want %v", released, live)
@@ -449,7 +716,7 @@ func compareWithModel(t *rapid.T, l modelLine) {
 			m.winners[u] = order
 			order.Status = queue.Paid
 			for range rapid.IntRange(1, 2).Draw(t, "times") {
-				got, err := l.Adopt(ctx, sale.ID, []queue.Order{order})
+				got, err := any().Adopt(ctx, sale.ID, []queue.Order{order})
 				must(err, "adopt a paid order")
 				if got[0] != queue.Marked {
 					t.Fatalf("adopting a paid order did %d", got[0])
@@ -466,7 +733,7 @@ func compareWithModel(t *rapid.T, l modelLine) {
 				}
 				want = queue.Released
 			}
-			got, err := l.Adopt(ctx, sale.ID, []queue.Order{order})
+			got, err := any().Adopt(ctx, sale.ID, []queue.Order{order})
 			must(err, "adopt")
 			if got[0] != want {
 				t.Fatalf("adopting a known order did %d, want %d", got[0], want)
@@ -478,7 +745,7 @@ func compareWithModel(t *rapid.T, l modelLine) {
 			}
 			m.settle()
 			m.paused = true
-			_, err := l.Pause(ctx, sale.ID)
+			_, err := any().Pause(ctx, sale.ID)
 			must(err, "pause")
 		},
 		"resume": func(t *rapid.T) {
@@ -487,8 +754,16 @@ func compareWithModel(t *rapid.T, l modelLine) {
 			}
 			m.settle()
 			m.paused = false
-			_, err := l.Resume(ctx, sale.ID)
+			_, err := any().Resume(ctx, sale.ID)
 			must(err, "resume")
+		},
+		"the figures of the line change": func(t *rapid.T) {
+			line := &sale.Line
+			line.Rate = rapid.SampledFrom([]int64{0, 3, 20}).Draw(t, "rate")
+			line.Active = rapid.SampledFrom([]int64{0, 2, 5}).Draw(t, "active")
+			line.Ratio = rapid.SampledFrom([]float64{0, 1, 2.5}).Draw(t, "ratio")
+			m.rate, m.active, m.ratio = line.Rate, line.Active, line.Ratio
+			must(any().Apply(ctx, sale), "apply")
 		},
 		"the stock changes": func(t *rapid.T) {
 			i := rapid.IntRange(0, len(sale.Items)-1).Draw(t, "item")
@@ -497,7 +772,7 @@ func compareWithModel(t *rapid.T, l modelLine) {
 			changed := sale
 			changed.Items = slices.Clone(sale.Items)
 			changed.Items[i].Stock = total
-			err := l.Apply(ctx, changed)
+			err := any().Apply(ctx, changed)
 			if m.stock[item.ID]+total-m.total[item.ID] < 0 {
 				if queue.CodeOf(err) != queue.Conflict {
 					t.Fatalf("a total below what was sold got %v", err)
@@ -510,25 +785,33 @@ func compareWithModel(t *rapid.T, l modelLine) {
 			item.Stock = total
 		},
 		"": func(t *rapid.T) {
-			balance, err := l.Balance(ctx, sale.ID)
+			m.done["operations"]++
+			balance, err := l.nodes[0].Balance(ctx, sale.ID)
 			must(err, "balance")
 			for _, item := range balance.Items {
 				if item.Stock != m.stock[item.Item] || item.Total != m.total[item.Item] || item.Stock+item.Winners != item.Total || item.Stock < 0 {
 					t.Fatalf("the balance is %+v, the model has %d of %d left", item, m.stock[item.Item], m.total[item.Item])
 				}
 			}
-			for _, u := range users {
+			seats, err := l.nodes[0].LookMany(ctx, sale.ID, users)
+			must(err, "look")
+			for i, u := range users {
 				status, number := m.place(u)
-				seat, err := l.Look(ctx, sale.ID, u)
-				must(err, "look")
+				seat := seats[i]
 				if seat.Status != status || seat.Number != number {
 					t.Fatalf("%s has %+v, want status %d and number %d", u, seat, status, number)
 				}
 			}
 		},
-	})
+	}
+	// What moves a line comes more often than the rest.
+	actions["join again"], actions["tick again"], actions["grab again"] = actions["join"], actions["tick"], actions["grab"]
+	actions["join once more"], actions["time passes with ticks again"] = actions["join"], actions["time passes with ticks"]
+	for range 4 {
+		t.Repeat(actions)
+	}
 
-	waiting, err := l.OutboxIDs(ctx, sale.ID)
+	waiting, err := l.nodes[0].OutboxIDs(ctx, sale.ID)
 	must(err, "outbox")
 	if len(waiting) != len(m.outbox) {
 		t.Fatalf("%d orders are in the outbox, want %d", len(waiting), len(m.outbox))

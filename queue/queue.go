@@ -5,6 +5,8 @@ import (
 	"errors"
 	"fmt"
 	"log/slog"
+	"math/rand/v2"
+	"strconv"
 	"sync"
 	"time"
 
@@ -29,6 +31,7 @@ type Options struct {
 type Queue struct {
 	rdb     redis.UniversalClient
 	opts    Options
+	node    string // names this process to the line: another one each time it starts
 	scripts map[string]*redis.Script
 	metrics *metrics
 
@@ -51,7 +54,7 @@ func New(rdb redis.UniversalClient, opts Options) *Queue {
 	if opts.Blocking == nil {
 		opts.Blocking = rdb
 	}
-	q := &Queue{rdb: rdb, opts: opts, scripts: map[string]*redis.Script{}, lanes: map[string]*lane{}}
+	q := &Queue{rdb: rdb, opts: opts, node: strconv.FormatUint(rand.Uint64(), 36), scripts: map[string]*redis.Script{}, lanes: map[string]*lane{}}
 	for _, name := range lua.Names() {
 		q.scripts[name] = redis.NewScript(lua.Source(name, opts.Embedded))
 	}

@@ -89,8 +89,18 @@ func TestLostNumbersAreTakenBackByThoseWhoHoldThem(t *testing.T) {
 		if err := l.Ready(t.Context(), sale.ID); err != nil {
 			t.Fatal(err)
 		}
+		// Who comes when the line has gone on makes nobody's place worse, and is called once the cursor has passed them.
+		if status, number := resume("u7", 7, 1); status != queue.Waiting || number != 7 {
+			t.Errorf("who comes when the line has gone on gets status %d with number %d", status, number)
+		}
+		if err := l.Leave(t.Context(), sale.ID, "u7", 7); err != nil {
+			t.Fatal(err)
+		}
 		if status, _ := resume("u7", 7, 1); status != queue.NoSeat {
-			t.Errorf("who comes when the line has gone on gets status %d", status)
+			t.Errorf("who took a number back and left it has status %d", status)
+		}
+		if status, number := resume("u8", 8, 1); status != queue.Waiting || number != 8 {
+			t.Errorf("another one who comes late gets status %d with number %d", status, number)
 		}
 		late := l.join(sale.ID, "late")
 		s := snapshot()
@@ -101,6 +111,18 @@ func TestLostNumbersAreTakenBackByThoseWhoHoldThem(t *testing.T) {
 			if seat := l.look(sale.ID, user); seat.Status != want {
 				t.Errorf("%s: status %d, want %d", user, seat.Status, want)
 			}
+		}
+		l.grab(sale.ID, "u2", "r")
+		l.grab(sale.ID, "u3", "r")
+		if s := snapshot(); s.Served != 9 || s.Ahead(late.Number) != 0 || s.Recalled() != 1 || !s.IsRecalled(8) {
+			t.Errorf("two are called, and the line is %+v", s)
+		}
+		l.grab(sale.ID, "u5", "r")
+		if s := snapshot(); s.Served != 9 || s.Recalled() != 0 {
+			t.Errorf("one more is called, and the line is %+v", s)
+		}
+		if seat := l.look(sale.ID, "u8"); seat.Status != queue.Turn {
+			t.Errorf("who came late after the loss has %+v", seat)
 		}
 	})
 }

@@ -141,7 +141,7 @@ func (l *line) grab(sale, user, request string) queue.Grabbed {
 func (l *line) watching(sale string) (*queue.Watcher, func(what string, ok func(*queue.Snapshot) bool) *queue.Snapshot) {
 	l.t.Helper()
 	seen := make(chan *queue.Snapshot, 1000)
-	w := queue.NewWatcher(l.Queue, sale, observer(func(s *queue.Snapshot, _ []queue.Event, _ bool) {
+	w := queue.NewWatcher(l.Queue, sale, observer(func(s *queue.Snapshot, _ []queue.Event, _ queue.Lost) {
 		select {
 		case seen <- s:
 		default:
@@ -167,9 +167,9 @@ func (l *line) watching(sale string) (*queue.Watcher, func(what string, ok func(
 	}
 }
 
-type observer func(*queue.Snapshot, []queue.Event, bool)
+type observer func(*queue.Snapshot, []queue.Event, queue.Lost)
 
-func (o observer) Tick(s *queue.Snapshot, events []queue.Event, missed bool) { o(s, events, missed) }
+func (o observer) Tick(s *queue.Snapshot, events []queue.Event, lost queue.Lost) { o(s, events, lost) }
 
 // units is what Redis has left of an item.
 func (l *line) units(sale, item string) int64 {

@@ -51,6 +51,12 @@ type Line struct {
 	Grace  Duration  `json:"grace"`  // how long a seat is kept after its last connection drops
 }
 
+// figures are what decides how fast the line moves.
+func (l Line) figures() [3]float64 { return [3]float64{float64(l.Rate), float64(l.Active), l.Ratio} }
+
+// SamePace says whether two lines move as fast as one another, as far as their settings go.
+func (l Line) SamePace(other Line) bool { return l.figures() == other.figures() }
+
 // Item returns the item with that id.
 func (s *Sale) Item(id string) (Item, bool) {
 	for _, item := range s.Items {

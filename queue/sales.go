@@ -128,11 +128,13 @@ func (q *Queue) apply(ctx context.Context, sale Sale, mode string, reach Reach) 
 		mode, spec, sale.OpensAt.UnixMilli(), sale.ClosesAt.UnixMilli(), lobby, string(sale.Line.Order), sale.Limit,
 		sale.Line.Rate, sale.Line.Active, strconv.FormatFloat(sale.Line.Ratio, 'f', -1, 64),
 		sale.Line.Turn.Milliseconds(), sale.Hold.Milliseconds(), max(1, reach.Epoch), reach.Issued, reach.Served, paused, reach.Calling,
+		sale.Line.Grace.Milliseconds(),
 	}
 	for _, item := range sale.Items {
 		args = append(args, item.ID, item.Stock)
 	}
-	v, err := q.run(ctx, "apply", []string{k.meta, k.stock, k.seats, k.turns, k.winners, k.past, k.gone, k.news}, args)
+	v, err := q.run(ctx, "apply", []string{k.meta, k.stock, k.seats, k.turns, k.winners, k.past, k.gone, k.news, k.lost, k.dropout,
+		k.conn, k.away, k.recall, k.nodes, k.leaves, k.draw, k.leavers}, args)
 	if err != nil {
 		return err
 	}

@@ -1,5 +1,7 @@
 package queue
 
+import "time"
+
 // SeatStatus is where a user stands in a sale.
 type SeatStatus int
 
@@ -10,16 +12,22 @@ const (
 	Turn                      // called: may grab until Seat.Until
 	Missed                    // called, and the turn ran out unused
 	Buyer                     // holds a live order; Seat.Order is it
+	Absent                    // away for longer than the grace
 )
 
 // Seat is a user's place in the line of a sale as Redis had it at one moment.
 type Seat struct {
 	User   string
-	Number int64 // from 1; 0 without a seat, and in a sale without a line
+	Ticket int64 // names the seat for good, from 1 in the order of arrival; 0 without a seat, and in a sale without a line
+	Number int64 // the place in the line, from 1; 0 without one, and in the lobby of a lottery
 	Epoch  int64
 	Status SeatStatus
 	Until  int64  // of a Turn: when it ends as things stand, ms since the epoch
 	Order  *Order // of a Buyer: the live order
+
+	// Of one who is Waiting: is called before the line, because the cursor passed the seat while nobody was there, or the
+	// stock was used up during its turn.
+	Recalled bool
 
 	// Of a Turn: when it ends in sale time, in ms. Until is this plus Snapshot.Stopped, which grows while the sale is
 	// paused.
@@ -37,7 +45,16 @@ type JoinRequest struct {
 	Sale    string
 	User    string
 	Address string // client address, for the address limit; "" = not limited
-	Resume  int64  // the number of the seat token that the caller holds; such a call never takes a new seat. 0 = none
-	Epoch   int64  // of that token: a number of the epoch before this one is taken back
+	Resume  int64  // the ticket of the seat token that the caller holds; such a call never takes a new seat. 0 = none
+	Epoch   int64  // of that token: a ticket of the epoch before this one is taken back
 	Called  bool   // the seat is known to have had a turn, and is to have one again
+	Leaf    []byte // the entry, 32 bytes, should it be one of a lottery
+
+	// Who asks is here: over a connection of this node, until Tell says otherwise, or by a poll that is good for so long.
+	// Of a seat that neither is ever said of, nobody goes away.
+	Connected bool
+	Poll      time.Duration
 }
+
+// ResumeAny resumes whatever seat the user holds.
+const ResumeAny = -1

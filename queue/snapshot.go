@@ -48,7 +48,11 @@ type Snapshot struct {
 	// Rate is how many turns a second were given lately; 0 when none were.
 	Rate float64
 
-	gone *departures
+	Drawn  bool // of a lottery: the numbers are known
+	Frozen bool // of a lottery: nobody else takes part in the draw
+
+	gone   *numberSet // of the line from the cursor on
+	recall *numberSet // those to be called before the line, and some who came late after a loss, behind the cursor
 }
 
 // Units is what is left of all items together.
@@ -60,10 +64,21 @@ func (s *Snapshot) Units() int64 {
 	return n
 }
 
-// Waiting is how many seats wait to be called.
+// Waiting is how many seats wait to be called; in the lobby of a lottery, how many take part.
 func (s *Snapshot) Waiting() int64 {
-	return s.Ahead(s.Issued + 1)
+	return s.Recalled() + s.Ahead(s.Issued+1)
 }
+
+// Recalled is how many seats are called before the line.
+func (s *Snapshot) Recalled() int64 { return s.RecalledBefore(s.Served + 1) }
+
+// RecalledBefore is how many seats that are called before the line have a lower number than one of those.
+func (s *Snapshot) RecalledBefore(number int64) int64 {
+	return s.recall.between(0, min(number, s.Served+1))
+}
+
+// IsRecalled says whether a number is called before the line.
+func (s *Snapshot) IsRecalled(number int64) bool { return number <= s.Served && s.recall.has(number) }
 
 // Ahead is how many seats between the cursor and the number have not left. It never rises while a seat lives, because
 // the cursor only moves on and a number given up stays given up.
@@ -94,7 +109,7 @@ func (s *Snapshot) ETA(number int64) (eta, most time.Duration, known bool) {
 	if s.Rate <= 0 {
 		return 0, 0, false
 	}
-	seconds := float64(s.Ahead(number)+1) / s.Rate
+	seconds := float64(s.RecalledBefore(number)+s.Ahead(number)+1) / s.Rate
 	eta = time.Duration(seconds * float64(time.Second))
 	return eta, eta + eta/2 + time.Second, true
 }

@@ -10,17 +10,21 @@ import (
 // How often a node ticks: fast while somebody waits or holds a turn in an open sale, slowly otherwise. A kick makes a
 // tick come sooner, but ticks keep a distance so that many kicks cost no more than one.
 const (
-	tickBusy   = 100 * time.Millisecond
-	tickIdle   = time.Second
-	tickLeast  = 20 * time.Millisecond
-	newsMost   = 1000
-	rateWindow = 60 * time.Second
+	tickBusy  = 100 * time.Millisecond
+	tickIdle  = time.Second
+	tickLeast = 20 * time.Millisecond
+	newsMost  = 1000
 )
 
-// Observer is told of each tick of a sale, one at a time. `missed` says that news were lost before it: what the
-// observer knows of its seats must be read again. It should return quickly: the next tick waits for it.
+// Observer is told of each tick of a sale, one at a time. It should return quickly: the next tick waits for it.
 type Observer interface {
-	Tick(s *Snapshot, events []Event, missed bool)
+	Tick(s *Snapshot, events []Event, lost Lost)
+}
+
+// Lost says what was lost before a tick.
+type Lost struct {
+	News  bool // some of the news: what is known of the seats here must be read again
+	Lease bool // this node counted as dead: who is here must be told again
 }
 
 // Watcher ticks one sale on one node and keeps the newest snapshot.
@@ -37,20 +41,20 @@ type Watcher struct {
 	known struct {
 		news int64 // -1 = none read yet
 		left int64 // -1 = no bitmap yet
+
+		recalls int64 // -1 = none yet
 	}
 	settings *Sale
 	version  int64
-	gone     *departures
-	samples  []sample
+	gone     *numberSet
+	recall   *numberSet
+	pace     pace
 }
-
-// sample is how many turns had been given at a moment.
-type sample struct{ at, granted int64 }
 
 // NewWatcher makes the watcher of a sale; observer may be nil.
 func NewWatcher(q *Queue, sale string, observer Observer) *Watcher {
 	w := &Watcher{q: q, sale: sale, observer: observer, kick: make(chan struct{}, 1), first: make(chan struct{}), log: q.opts.Logger.With("sale", sale)}
-	w.known.news, w.known.left = -1, -1
+	w.known.news, w.known.left, w.known.recalls = -1, -1, -1
 	return w
 }
 
@@ -122,7 +126,9 @@ func (w *Watcher) pause(err error, more bool) time.Duration {
 		return 0
 	case s == nil || s.State == Recovering:
 		return tickBusy
-	case s.State == Open && (s.Issued > s.Served || s.Turns > 0):
+	case s.State == Open && (s.Issued > s.Served || s.Turns > 0 || s.Recalled() > 0):
+		return tickBusy
+	case s.State == Lobby && s.At >= s.Sale.OpensAt.UnixMilli(): // of a lottery that is being drawn
 		return tickBusy
 	}
 	wait := tickIdle
@@ -139,8 +145,9 @@ func (w *Watcher) tick(ctx context.Context) (more bool, err error) {
 	ctx, cancel := context.WithTimeout(ctx, gatherTimeout)
 	defer cancel()
 	k := keysOf(w.sale)
-	v, err := w.q.run(ctx, "tick", []string{k.meta, k.stock, k.turns, k.gone, k.news, k.outbox},
-		[]any{w.known.news, w.known.left, newsMost, w.q.opts.OutboxLimit})
+	v, err := w.q.run(ctx, "tick", []string{
+		k.meta, k.stock, k.turns, k.gone, k.news, k.outbox, k.conn, k.away, k.recall, k.nodes, k.draw,
+	}, []any{w.known.news, w.known.left, newsMost, w.q.opts.OutboxLimit, w.q.node, w.known.recalls})
 	if err != nil {
 		return false, err
 	}
@@ -148,22 +155,26 @@ func (w *Watcher) tick(ctx context.Context) (more bool, err error) {
 	if len(r.list(v, 0)) == 0 {
 		return false, errNotHere(w.sale)
 	}
-	rows := r.list(v, 4)
-	head := r.list(rows[0], 14)
+	rows := r.list(v, 5)
+	head := r.list(rows[0], 19)
 	s := &Snapshot{
 		At: r.int(head[0]), State: State(r.text(head[1])), Stock: StockState(r.text(head[2])), Stopped: r.int(head[3]),
 		Version: r.int(head[4]), Epoch: r.int(head[5]), Served: r.int(head[6]), Issued: r.int(head[7]),
 		Turns: r.int(head[8]), Granted: r.int(head[9]), Left: r.int(head[11]), Held: r.int(head[12]),
-		Items: map[string]int64{},
+		Drawn: r.int(head[17]) == 1, Frozen: r.int(head[18]) == 1, Items: map[string]int64{},
 	}
 	newest, more := r.int(head[10]), r.int(head[13]) == 1
+	recalls, stranger, dead := r.int(head[14]), r.int(head[15]) == 1, r.int(head[16]) > 0
 	stock := r.list(rows[1], 0)
 	for i := 0; i+1 < len(stock); i += 2 {
 		s.Items[r.text(stock[i])] = r.int(stock[i+1])
 	}
-	gone := w.gone
+	gone, recall := w.gone, w.recall
 	if part := r.list(rows[2], 0); len(part) == 2 {
-		gone = newDepartures(r.int(part[0]), r.text(part[1]))
+		gone = newNumberSet(r.int(part[0]), r.text(part[1]))
+	}
+	if part := r.list(rows[4], 0); len(part) == 2 {
+		recall = newNumberSet(r.int(part[0]), r.text(part[1]))
 	}
 	entries := r.list(rows[3], 0)
 	events, last, missed := make([]Event, 0, len(entries)), w.known.news, false
@@ -191,40 +202,22 @@ func (w *Watcher) tick(ctx context.Context) (more bool, err error) {
 		if err != nil {
 			return false, err
 		}
+		if w.settings != nil && !w.settings.Line.SamePace(sale.Line) {
+			w.pace.restart()
+		}
 		w.settings, w.version = &sale, s.Version
 	}
-	s.Sale, s.gone = w.settings, gone
-	s.Rate = w.rate(s.At, s.Granted)
-	w.known.news, w.known.left, w.gone = last, s.Left, gone
+	s.Sale, s.gone, s.recall = w.settings, gone, recall
+	s.Rate = w.pace.at(s.At, s.Granted)
+	w.known.news, w.known.left, w.known.recalls, w.gone, w.recall = last, s.Left, recalls, gone, recall
 	if w.newest.Swap(s) == nil {
 		close(w.first)
 	}
 	if w.observer != nil {
-		w.observer.Tick(s, events, missed)
+		w.observer.Tick(s, events, Lost{News: missed, Lease: stranger})
 	}
-	return more, nil
-}
-
-// rate is the mean of the turns given a second over the last minute, or since the first of them.
-func (w *Watcher) rate(at, granted int64) float64 {
-	if n := len(w.samples); n > 0 && granted < w.samples[n-1].granted {
-		w.samples = nil // the sale was installed anew
+	if dead {
+		err = w.q.bury(ctx, w.sale)
 	}
-	if n := len(w.samples); n == 0 || at-w.samples[n-1].at >= 1000 || granted > 0 && w.samples[n-1].granted == 0 {
-		w.samples = append(w.samples, sample{at, granted})
-	}
-	for len(w.samples) > 2 && at-w.samples[1].at >= rateWindow.Milliseconds() {
-		w.samples = w.samples[1:]
-	}
-	first := w.samples[0]
-	for _, s := range w.samples {
-		if s.granted > first.granted {
-			break
-		}
-		first = s
-	}
-	if at <= first.at || granted == first.granted {
-		return 0
-	}
-	return float64(granted-first.granted) * 1000 / float64(max(at-first.at, 1000))
+	return more, err
 }

@@ -51,6 +51,7 @@ func (f *fakeLine) Look(_ context.Context, sale, user string) (queue.Seat, error
 func (f *fakeLine) Leave(_ context.Context, sale, user string, number int64) error {
 	return f.leave(sale, user, number)
 }
+func (f *fakeLine) Tell(context.Context, string, []queue.Presence) error       { return nil }
 func (f *fakeLine) Reclaim(context.Context, string, int64, []queue.Seat) error { return nil }
 func (f *fakeLine) Grab(_ context.Context, req queue.GrabRequest) (queue.Grabbed, error) {
 	return f.grab(req)

@@ -42,6 +42,7 @@ type queuedFrame struct {
 	ETAMax   int64            `json:"eta_max_ms,omitempty"`
 	Stock    queue.StockState `json:"stock"`
 	Chance   string           `json:"chance"`
+	Reason   string           `json:"reason,omitempty"` // why ahead or eta jumped
 }
 
 type turnFrame struct {
@@ -131,10 +132,12 @@ func stateOf(snap *queue.Snapshot, seat queue.Seat) any {
 		return orderFrame{Type: "order", At: at, Order: viewOfOrder(*seat.Order)}
 	case snap.State == queue.Closed:
 		return stateFrame{Type: "closed", At: at, Why: "ended"}
-	case snap.State == queue.Recovering && seat.Status != queue.Missed:
+	case snap.State == queue.Recovering && seat.Status != queue.Missed && seat.Status != queue.Absent:
 		return pausedOf(snap, at)
 	case seat.Status == queue.Missed:
 		return stateFrame{Type: "missed", At: at, Why: "expired"}
+	case seat.Status == queue.Absent:
+		return stateFrame{Type: "missed", At: at, Why: "absent"}
 	case snap.Sale.Line.Order != queue.Off && seat.Status == queue.NoSeat:
 		if snap.Stock == queue.Gone {
 			return soldOutFrame{Type: "sold_out", At: at, Stock: queue.Gone}
@@ -171,7 +174,7 @@ func lobbyOf(snap *queue.Snapshot) lobbyFrame {
 func queuedOf(snap *queue.Snapshot, number int64) queuedFrame {
 	f := queuedFrame{
 		Type: "queued", At: snap.At, Number: number, Ahead: snap.Ahead(number), Total: snap.Waiting(),
-		Rate: snap.Rate, Stock: snap.Stock, Chance: snap.Chance(number),
+		Rate: snap.Rate, Recalled: snap.RecalledBefore(number), Stock: snap.Stock, Chance: snap.Chance(number),
 	}
 	if eta, most, known := snap.ETA(number); known {
 		f.ETA, f.ETAMax = max(1, eta.Milliseconds()), most.Round(time.Millisecond).Milliseconds()

@@ -42,7 +42,7 @@ func TestBearerTokensAreTakenOnlyWhenTheyProveAUser(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	seat, err := i.MintSeat(SeatToken{Sale: "phone-x", User: "ann", Number: 1})
+	seat, err := i.MintSeat(SeatToken{Sale: "phone-x", User: "ann", Ticket: 1})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -172,7 +172,7 @@ func TestOfSeveralSecretsTheFirstSignsAndAllVerify(t *testing.T) {
 			return func(by *Identities) error { return errors.Join(err, second(by.Token(token))) }
 		},
 		"seat": func(i *Identities) func(*Identities) error {
-			token, err := i.MintSeat(SeatToken{Sale: "phone-x", User: "ann", Number: 3, Epoch: 1})
+			token, err := i.MintSeat(SeatToken{Sale: "phone-x", User: "ann", Ticket: 3, Epoch: 1})
 			return func(by *Identities) error { return errors.Join(err, second(by.ParseSeat(token))) }
 		},
 		"pair": func(i *Identities) func(*Identities) error {
@@ -229,7 +229,7 @@ func TestOnlyTheAllowedWaysOfSayingWhoIsAskingWork(t *testing.T) {
 func TestASeatTokenProvesExactlyWhatItWasMadeFor(t *testing.T) {
 	t.Parallel()
 	i := newTestIdentities(t, [][]byte{testSecret()}, "jwt")
-	want := SeatToken{Sale: "phone-x", User: "ann \"<é>", Number: 1 << 60, Epoch: 4}
+	want := SeatToken{Sale: "phone-x", User: "ann \"<é>", Ticket: 1 << 60, Epoch: 4}
 	token, err := i.MintSeat(want)
 	if err != nil {
 		t.Fatal(err)

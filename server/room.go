@@ -30,6 +30,12 @@ type room struct {
 	served   int64           // the cursor before Redis lost the line last
 	lastNews news
 	over     bool // the sale is no more
+
+	// What the line is to be told of who is here; see room_presence.go.
+	left    map[int64]bool // tickets whose last session here has ended
+	came    map[int64]bool // tickets that may have been told of wrongly, and are here
+	strange bool           // this node counted as dead: all who are here must be told of again
+	jolted  jolted
 }
 
 // seat is a user in the room: one, however many tabs and devices.
@@ -52,6 +58,7 @@ func newRoom(sale string, q *queue.Queue, line line, order func(context.Context,
 	r := &room{
 		sale: sale, line: line, order: order, fate: fate, log: log,
 		seats: map[string]*seat{}, numbers: map[int64]*seat{}, unsure: map[string]bool{},
+		left: map[int64]bool{}, came: map[int64]bool{},
 	}
 	r.watch = queue.NewWatcher(q, sale, r)
 	return r
@@ -74,6 +81,7 @@ func (r *room) enter(s *hub.Session, held queue.Seat, state queue.State, named *
 	}
 	r.learn(here, held)
 	here.sessions[s] = listener{state: state, named: named}
+	delete(r.left, held.Ticket) // joining has told the line that somebody is here
 	if r.newest != nil && r.newest.At >= held.At {
 		r.unsure[held.User] = true // a tick since then may have told of this seat while it was not here
 	}
@@ -124,6 +132,9 @@ func (r *room) exit(s *hub.Session, user string) {
 	}
 	delete(here.sessions, s)
 	if len(here.sessions) == 0 {
+		if here.Ticket > 0 {
+			r.left[here.Ticket] = true
+		}
 		delete(r.seats, user)
 		delete(r.unsure, user)
 		if r.numbers[here.Number] == here {
@@ -144,12 +155,12 @@ func (r *room) end() {
 	}
 }
 
-// numberOf is the number of the user's seat, 0 without one.
-func (r *room) numberOf(user string) int64 {
+// ticketOf is the ticket of the user's seat, 0 without one.
+func (r *room) ticketOf(user string) int64 {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	if here := r.seats[user]; here != nil {
-		return here.Number
+		return here.Ticket
 	}
 	return 0
 }

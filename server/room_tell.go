@@ -16,7 +16,8 @@ type told struct {
 	status  queue.SeatStatus
 	order   queue.OrderStatus
 	until   int64
-	ahead   int64
+	ahead   int64 // those who are called before, recalled ones included
+	granted int64 // turns given in all by then
 	stock   queue.StockState
 	at      int64 // when the position was sent, ms
 	waiting bool  // a position was sent
@@ -123,6 +124,8 @@ func (r *room) push(snap *queue.Snapshot, here *seat, now told, tellLobby bool) 
 	mayGrab := snap.State == queue.Open && snap.Stock == queue.Available &&
 		(here.Status == queue.Turn || here.Status == queue.NoSeat && snap.Sale.Line.Order == queue.Off)
 	switch {
+	case waiting && snap.Stock == queue.Gone && here.told.stock == queue.Gone:
+		here.told = now // that was told, and is all there is to say
 	case now.status != here.told.status, now.order != here.told.order,
 		mayGrab && (now.until != here.told.until || here.told.stock != queue.Available):
 		here.told = now
@@ -133,8 +136,10 @@ func (r *room) push(snap *queue.Snapshot, here *seat, now told, tellLobby bool) 
 			r.send(here, hub.NewFrame(encode(lobbyOf(snap))), true)
 		}
 	case waiting && snap.Stock != queue.Gone && r.due(snap, here, now):
+		frame := queuedOf(snap, here.Number)
+		frame.Reason = r.reason(here.told, now)
 		here.told = now
-		r.send(here, hub.NewFrame(encode(queuedOf(snap, here.Number))), true)
+		r.send(here, hub.NewFrame(encode(frame)), true)
 	}
 }
 
@@ -153,7 +158,8 @@ func (r *room) tellingOf(snap *queue.Snapshot, here *seat) told {
 			now.until = snap.Sale.ClosesAt.UnixMilli()
 		}
 	case queue.Waiting:
-		now.ahead = snap.Ahead(here.Number)
+		now.ahead = snap.Ahead(here.Number) + snap.RecalledBefore(here.Number)
+		now.granted = snap.Granted
 		now.waiting = snap.State != queue.Lobby
 	}
 	return now
@@ -164,7 +170,7 @@ func (r *room) due(snap *queue.Snapshot, here *seat, now told) bool {
 	if !here.told.waiting || now.stock != here.told.stock {
 		return true
 	}
-	if now.ahead == here.told.ahead {
+	if now.ahead == here.told.ahead && r.jolted.at <= here.told.at {
 		return false
 	}
 	var every int64

@@ -128,7 +128,7 @@ func (s *stage) enters(held queue.Seat, at int64) *ear {
 func (s *stage) tick(events ...queue.Event) {
 	s.snap.At += 10
 	snap := s.snap
-	s.room.Tick(&snap, events, false)
+	s.room.Tick(&snap, events, queue.Lost{})
 }
 
 // hears checks what the session was sent since it was asked last, each frame by what tells it apart.
@@ -167,11 +167,15 @@ func (e *ear) hears(want ...string) {
 }
 
 func waiting(user string, number int64) queue.Seat {
-	return queue.Seat{User: user, Number: number, Status: queue.Waiting}
+	return queue.Seat{User: user, Ticket: number, Number: number, Status: queue.Waiting}
 }
 
 func given(from, to int64) queue.Event {
-	return queue.Event{Kind: queue.TurnGiven, From: from, To: to, Deadline: 60_000}
+	e := queue.Event{Kind: queue.TurnGiven, Deadline: 60_000}
+	for number := from; number <= to; number++ {
+		e.Numbers = append(e.Numbers, number)
+	}
+	return e
 }
 
 func ended(numbers ...int64) queue.Event {
@@ -215,7 +219,7 @@ func TestNothingIsToldToASessionBeforeItsState(t *testing.T) {
 	s.snap.State = queue.Open
 	s.tick()
 	ann.hears("resumed")
-	bob.hears("resumed")
+	bob.hears("resumed", "queued 12 behind 1")
 }
 
 func TestASecondTabHearsTheStateOnceAndTheFirstOnlyWhatChanged(t *testing.T) {
@@ -224,7 +228,7 @@ func TestASecondTabHearsTheStateOnceAndTheFirstOnlyWhatChanged(t *testing.T) {
 	one := s.enters(waiting("ann", 12), 1005)
 	s.tick()
 	one.hears("queued 12 behind 1")
-	two := s.enters(queue.Seat{User: "ann", Number: 12, Status: queue.Turn, Deadline: 60_000}, 1015)
+	two := s.enters(queue.Seat{User: "ann", Ticket: 12, Number: 12, Status: queue.Turn, Deadline: 60_000}, 1015)
 	s.tick()
 	one.hears("turn")
 	two.hears("turn")
@@ -259,10 +263,10 @@ func TestTurnsAreGivenInOneOrderOnly(t *testing.T) {
 func TestAnOrderIsToldOnceAndOnlyMovesForward(t *testing.T) {
 	t.Parallel()
 	s := newStage(t)
-	ann := s.enters(queue.Seat{User: "ann", Number: 5, Status: queue.Turn, Deadline: 60_000}, 1005)
+	ann := s.enters(queue.Seat{User: "ann", Ticket: 5, Number: 5, Status: queue.Turn, Deadline: 60_000}, 1005)
 	s.tick()
 	ann.hears("turn")
-	other := s.enters(queue.Seat{User: "ann", Number: 5, Status: queue.Turn, Deadline: 60_000}, 1015)
+	other := s.enters(queue.Seat{User: "ann", Ticket: 5, Number: 5, Status: queue.Turn, Deadline: 60_000}, 1015)
 	s.tick()
 	other.hears("turn")
 
@@ -289,7 +293,7 @@ func TestAnOrderIsToldOnceAndOnlyMovesForward(t *testing.T) {
 func TestAGrabIsToldToTheOtherTabsOnly(t *testing.T) {
 	t.Parallel()
 	s := newStage(t)
-	turn := queue.Seat{User: "ann", Number: 5, Status: queue.Turn, Deadline: 60_000}
+	turn := queue.Seat{User: "ann", Ticket: 5, Number: 5, Status: queue.Turn, Deadline: 60_000}
 	one, two := s.enters(turn, 1005), s.enters(turn, 1005)
 	s.tick()
 	late := s.enters(turn, 1011)
@@ -306,7 +310,7 @@ func TestAGrabIsToldToTheOtherTabsOnly(t *testing.T) {
 func TestAnOrderOfAnotherNodeThatIsRejectedEndsTheTurnHere(t *testing.T) {
 	t.Parallel()
 	s := newStage(t)
-	ann := s.enters(queue.Seat{User: "ann", Number: 5, Status: queue.Turn, Deadline: 60_000}, 1005)
+	ann := s.enters(queue.Seat{User: "ann", Ticket: 5, Number: 5, Status: queue.Turn, Deadline: 60_000}, 1005)
 	s.tick()
 	s.tick(changed("ann", "o", queue.Rejected, 1015))
 	ann.hears("turn", "order o rejected")
@@ -319,7 +323,7 @@ func TestNewsOfAnOrderFromBeforeTheSeatDoNotTouchIt(t *testing.T) {
 	t.Parallel()
 	s := newStage(t)
 	ann := s.enters(waiting("ann", 12), 1005)
-	s.seats["ann"] = queue.Seat{Number: 12, Status: queue.Waiting, At: 1015}
+	s.seats["ann"] = queue.Seat{Ticket: 12, Number: 12, Status: queue.Waiting, At: 1015}
 	s.tick(changed("ann", "old", queue.Confirmed, 500), changed("ann", "old", queue.Cancelled, 500))
 	s.tick()
 	s.tick()
@@ -330,20 +334,20 @@ func TestAfterLostNewsSeatsAreReadAgainAndToldWhatChanged(t *testing.T) {
 	t.Parallel()
 	s := newStage(t)
 	ann := s.enters(waiting("ann", 12), 1005)
-	bob := s.enters(queue.Seat{User: "bob", Number: 3, Status: queue.Buyer, Order: orderOf("bob", "o", queue.Reserved, 900)}, 1005)
+	bob := s.enters(queue.Seat{User: "bob", Ticket: 3, Number: 3, Status: queue.Buyer, Order: orderOf("bob", "o", queue.Reserved, 900)}, 1005)
 	cat := s.enters(waiting("cat", 13), 1005)
 	s.tick()
 	ann.hears("queued 12 behind 1")
 	bob.hears("order o reserved")
 	cat.hears("queued 13 behind 2")
 	s.seats = map[string]queue.Seat{
-		"ann": {Number: 12, Status: queue.Turn, Deadline: 60_000, At: 1021},
-		"bob": {Number: 3, Status: queue.Buyer, Order: orderOf("bob", "o", queue.Confirmed, 900), At: 1021},
+		"ann": {Ticket: 12, Number: 12, Status: queue.Turn, Deadline: 60_000, At: 1021},
+		"bob": {Ticket: 3, Number: 3, Status: queue.Buyer, Order: orderOf("bob", "o", queue.Confirmed, 900), At: 1021},
 		"cat": {At: 1021},
 	}
 	s.snap.At += 10
 	snap := s.snap
-	s.room.Tick(&snap, nil, true)
+	s.room.Tick(&snap, nil, queue.Lost{News: true})
 	ann.hears("turn")
 	bob.hears("order o confirmed")
 	cat.hears("none")
@@ -352,21 +356,21 @@ func TestAfterLostNewsSeatsAreReadAgainAndToldWhatChanged(t *testing.T) {
 func TestWhoCannotBeReadIsToldNothingUntilTheyCan(t *testing.T) {
 	t.Parallel()
 	s := newStage(t)
-	ann := s.enters(queue.Seat{User: "ann", Number: 12, Status: queue.Turn, Deadline: 60_000}, 1005)
+	ann := s.enters(queue.Seat{User: "ann", Ticket: 12, Number: 12, Status: queue.Turn, Deadline: 60_000}, 1005)
 	s.tick()
 	ann.hears("turn")
 	// Another tab's hello was read before the turn ended and comes here after.
 	s.tick(ended(12))
 	ann.hears("missed")
 	s.fails = true
-	again := s.enters(queue.Seat{User: "ann", Number: 12, Status: queue.Turn, Deadline: 60_000}, 1015)
+	again := s.enters(queue.Seat{User: "ann", Ticket: 12, Number: 12, Status: queue.Turn, Deadline: 60_000}, 1015)
 	s.tick()
 	s.tick()
 	ann.hears()
 	again.hears()
 	s.mu.Lock()
 	s.fails = false
-	s.seats["ann"] = queue.Seat{Number: 12, Status: queue.Missed, At: 1045}
+	s.seats["ann"] = queue.Seat{Ticket: 12, Number: 12, Status: queue.Missed, At: 1045}
 	s.mu.Unlock()
 	s.tick()
 	s.tick()
@@ -381,7 +385,7 @@ func TestWhoCannotBeReadIsToldNothingUntilTheyCan(t *testing.T) {
 func TestAReadingFromBeforeTheGrabDoesNotTakeTheOrderBack(t *testing.T) {
 	t.Parallel()
 	s := newStage(t)
-	turn := queue.Seat{User: "ann", Number: 5, Status: queue.Turn, Deadline: 60_000}
+	turn := queue.Seat{User: "ann", Ticket: 5, Number: 5, Status: queue.Turn, Deadline: 60_000}
 	ann := s.enters(turn, 1005)
 	s.tick()
 	s.room.bought(*orderOf("ann", "o", queue.Reserved, 1015), nil)
@@ -390,7 +394,7 @@ func TestAReadingFromBeforeTheGrabDoesNotTakeTheOrderBack(t *testing.T) {
 	s.seats["ann"] = turn
 	s.snap.At += 10
 	snap := s.snap
-	s.room.Tick(&snap, nil, true)
+	s.room.Tick(&snap, nil, queue.Lost{News: true})
 	s.tick()
 	ann.hears()
 }
@@ -407,7 +411,7 @@ func TestAPauseThatEndsWithTheSaleIsNotResumed(t *testing.T) {
 	}{
 		{queue.Paused, []string{"paused"}}, {queue.Recovering, []string{"paused"}},
 		// A line that was put right may be another one: its places are told anew.
-		{queue.Paused, []string{"paused", "queued 12 behind 1"}}, {queue.Open, []string{"resumed"}},
+		{queue.Paused, []string{"paused", "queued 12 behind 1"}}, {queue.Open, []string{"resumed", "queued 12 behind 1"}},
 		{queue.Recovering, []string{"paused"}}, {queue.Closed, []string{"closed"}},
 	} {
 		s.snap.State = step.state
@@ -478,8 +482,8 @@ func TestABuyerWhoseOrderRedisForgotHearsWhatBecameOfIt(t *testing.T) {
 	t.Parallel()
 	s := newStage(t)
 	order := queue.Order{ID: "o-1", Sale: s.snap.Sale.ID, User: "ann", Status: queue.Confirmed, CreatedAt: 900}
-	s.seats["ann"] = queue.Seat{Status: queue.Buyer, Number: 12, Order: &order, At: 1000}
-	ann := s.enters(queue.Seat{User: "ann", Status: queue.Buyer, Number: 12, Order: &order}, 1005)
+	s.seats["ann"] = queue.Seat{Status: queue.Buyer, Ticket: 12, Number: 12, Order: &order, At: 1000}
+	ann := s.enters(queue.Seat{User: "ann", Status: queue.Buyer, Ticket: 12, Number: 12, Order: &order}, 1005)
 	s.tick()
 	ann.hears("order o-1 confirmed")
 
@@ -490,7 +494,7 @@ func TestABuyerWhoseOrderRedisForgotHearsWhatBecameOfIt(t *testing.T) {
 	again := func() {
 		s.snap.At += 1000
 		snap := s.snap
-		s.room.Tick(&snap, nil, true)
+		s.room.Tick(&snap, nil, queue.Lost{News: true})
 	}
 	again()
 	ann.hears()

@@ -2,22 +2,23 @@ package server
 
 import (
 	"context"
+	"iter"
 	"time"
 
 	"sluice/queue"
 )
 
 // Tick tells the room what a tick saw.
-func (r *room) Tick(snap *queue.Snapshot, events []queue.Event, missed bool) {
-	if r.reclaim(snap) {
-		missed = true
-	}
-	r.reread(snap, missed)
+func (r *room) Tick(snap *queue.Snapshot, events []queue.Event, lost queue.Lost) {
+	reclaimed := r.reclaim(snap)
+	r.tellPresence(lost.Lease)
+	r.reread(snap, lost.News || reclaimed || r.drawn(snap))
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	for _, e := range events {
 		r.apply(snap, e)
 	}
+	r.jolt(snap)
 	r.announce(snap)
 	now := time.UnixMilli(snap.At)
 	tellLobby := now.Sub(r.lobbyAt) >= time.Second || now.Before(r.lobbyAt)
@@ -45,7 +46,7 @@ func (r *room) reclaim(snap *queue.Snapshot) bool {
 	}
 	served := r.served
 	for _, here := range r.seats {
-		if here.Number > 0 && here.Epoch < snap.Epoch && (here.Status == queue.Waiting || here.Status == queue.Turn) {
+		if here.Ticket > 0 && here.Epoch < snap.Epoch && (here.Status == queue.Waiting || here.Status == queue.Turn) {
 			lost = append(lost, here.Seat)
 		}
 	}
@@ -137,40 +138,51 @@ func (r *room) reread(snap *queue.Snapshot, all bool) {
 func (r *room) apply(snap *queue.Snapshot, e queue.Event) {
 	switch e.Kind {
 	case queue.TurnGiven:
-		call := func(here *seat) {
+		for here := range r.those(e.Numbers) {
 			if here.Status == queue.Waiting {
-				here.Status, here.Deadline = queue.Turn, e.Deadline
-			}
-		}
-		if int64(len(r.numbers)) < e.To-e.From {
-			for number, here := range r.numbers {
-				if number >= e.From && number <= e.To {
-					call(here)
-				}
-			}
-			return
-		}
-		for number := e.From; number <= e.To; number++ {
-			if here := r.numbers[number]; here != nil {
-				call(here)
+				here.Status, here.Deadline, here.Recalled = queue.Turn, e.Deadline, false
 			}
 		}
 	case queue.TurnEnded:
-		for _, number := range e.Numbers {
-			if here := r.numbers[number]; here != nil && here.Status != queue.Buyer {
-				here.Status = queue.Missed
-			}
+		for here := range r.those(e.Numbers) {
+			here.Status = queue.Missed
+		}
+	case queue.SeatRecalled:
+		for here := range r.those(e.Numbers) {
+			here.Status, here.Recalled = queue.Waiting, true
+		}
+	case queue.SeatAbsent:
+		for here := range r.those(e.Numbers) {
+			here.Status = queue.Absent
 		}
 	case queue.SeatLeft:
-		if here := r.seats[e.User]; here != nil && here.Number == e.Numbers[0] && here.Status != queue.Buyer {
+		if here := r.seats[e.User]; here != nil && here.Ticket == e.Numbers[0] && here.Status != queue.Buyer {
 			delete(r.numbers, here.Number)
-			here.Status, here.Number = queue.NoSeat, 0
+			here.Status, here.Number, here.Ticket = queue.NoSeat, 0, 0
 		}
 	case queue.OrderChanged:
 		if here := r.seats[e.User]; here != nil && e.Order != nil {
 			r.orderChanged(snap, here, *e.Order)
 		}
 	}
+}
+
+// those are the seats with these numbers that are here and have no order.
+func (r *room) those(numbers []int64) iter.Seq[*seat] {
+	return func(yield func(*seat) bool) {
+		for _, number := range numbers {
+			if here := r.numbers[number]; here != nil && here.Status != queue.Buyer && !yield(here) {
+				return
+			}
+		}
+	}
+}
+
+// drawn says that this tick is the first to know the numbers of a lottery: the seats that are here have theirs now.
+func (r *room) drawn(snap *queue.Snapshot) bool {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	return snap.Drawn && r.newest != nil && !r.newest.Drawn
 }
 
 // orderChanged brings the news of an order to its seat. They may come again, and they may be older than the seat as it

@@ -20,6 +20,9 @@ const (
 	freshTimeout  = 2 * time.Second
 )
 
+// pollSlowest is how seldom somebody without a socket asks, at most.
+const pollSlowest = 10 * time.Second
+
 // seatRequest is the optional body of POST …/seat.
 type seatRequest struct {
 	Seat string `json:"seat"` // a seat token: ask for that seat, and for no new one
@@ -40,13 +43,13 @@ func (s *Server) joinSeat(c echo.Context) error {
 	if err := readJSON(c, &body); err != nil {
 		return err
 	}
-	req := queue.JoinRequest{Sale: sale, User: who.User, Address: addressOf(c)}
+	req := queue.JoinRequest{Sale: sale, User: who.User, Address: addressOf(c), Poll: 2 * pollSlowest}
 	if body.Seat != "" {
 		held, err := s.identities.ParseSeat(body.Seat)
 		if err != nil || held.Sale != sale || held.User != who.User {
 			return badRequest("the seat token is not of this user in this sale; leave it out to join anew")
 		}
-		req.Resume, req.Epoch = held.Number, held.Epoch
+		req.Resume, req.Epoch = held.Ticket, held.Epoch
 	}
 	// Before anything is done for a sale it must be one; and a seat that could not be described is not taken.
 	if _, err := s.snapshot(ctx, sale); err != nil {
@@ -70,8 +73,11 @@ func (s *Server) showSeat(c echo.Context) error {
 	if _, err := s.snapshot(ctx, sale); err != nil {
 		return err
 	}
-	seat, err := s.line.Look(ctx, sale, who.User)
+	seat, err := s.line.Join(ctx, queue.JoinRequest{
+		Sale: sale, User: who.User, Address: addressOf(c), Resume: queue.ResumeAny, Poll: 2 * pollSlowest,
+	})
 	if err != nil {
+		s.countLimited(err)
 		return fmt.Errorf("look at a seat of sale %s: %w", sale, err)
 	}
 	return s.answerSeat(c, sale, seat)
@@ -92,8 +98,8 @@ func (s *Server) leaveSeat(c echo.Context) error {
 		return fmt.Errorf("look at a seat of sale %s: %w", sale, err)
 	}
 	// Only this very seat is left: a repetition that arrives late must not end one taken since.
-	if seat.Number > 0 {
-		if err := s.line.Leave(ctx, sale, who.User, seat.Number); err != nil {
+	if seat.Ticket > 0 {
+		if err := s.line.Leave(ctx, sale, who.User, seat.Ticket); err != nil {
 			return fmt.Errorf("leave sale %s: %w", sale, err)
 		}
 	}
@@ -119,15 +125,22 @@ func (s *Server) answerSeat(c echo.Context, sale string, seat queue.Seat) error 
 		return errors.New("write the state of a seat: it is no object")
 	}
 	body = body[:len(body)-1]
-	if seat.Number > 0 {
-		token, err := s.identities.MintSeat(SeatToken{Sale: sale, User: seat.User, Number: seat.Number, Epoch: seat.Epoch})
+	if seat.Ticket > 0 {
+		token, err := s.identities.MintSeat(SeatToken{Sale: sale, User: seat.User, Ticket: seat.Ticket, Epoch: seat.Epoch})
 		if err != nil {
 			return err
 		}
 		body = append(append(append(body, `,"seat":"`...), token...), '"') // base64url and a point: nothing to escape
 	}
+	poll := pollAfter(snap, seat)
+	if seat.Status == queue.Waiting || seat.Status == queue.Turn {
+		// Somebody of the seat is there until the answer after the next one is missing.
+		if err := s.line.Tell(ctx, sale, []queue.Presence{{Ticket: seat.Ticket, Poll: 2 * poll}}); err != nil {
+			return fmt.Errorf("note a poll of sale %s: %w", sale, err)
+		}
+	}
 	body = append(body, `,"poll_after_ms":`...)
-	body = strconv.AppendInt(body, pollAfter(snap, seat).Milliseconds(), 10)
+	body = strconv.AppendInt(body, poll.Milliseconds(), 10)
 	body = append(body, '}')
 	c.Response().Header().Set(echo.HeaderCacheControl, "no-store")
 	return c.JSONBlob(http.StatusOK, body)
@@ -162,18 +175,17 @@ func (s *Server) snapshotAfter(ctx context.Context, sale string, at int64) (*que
 // pollAfter is when it is worth asking again: the further from the head, the later. Who has nothing to wait for still
 // gets an answer, since a client may ask for the state of a sale that has not begun.
 func pollAfter(snap *queue.Snapshot, seat queue.Seat) time.Duration {
-	const slowest = 10 * time.Second
 	switch seat.Status {
 	case queue.Turn, queue.Buyer:
 		return time.Second
-	case queue.NoSeat, queue.Missed:
-		return slowest
+	case queue.NoSeat, queue.Missed, queue.Absent:
+		return pollSlowest
 	}
 	if snap.State == queue.Lobby || snap.State == queue.Scheduled {
 		until := time.Duration(snap.Sale.OpensAt.UnixMilli()-snap.At) * time.Millisecond
-		return min(max(until/4, time.Second), slowest).Round(time.Millisecond)
+		return min(max(until/4, time.Second), pollSlowest).Round(time.Millisecond)
 	}
-	switch ahead := snap.Ahead(seat.Number); {
+	switch ahead := snap.Ahead(seat.Number) + snap.RecalledBefore(seat.Number); {
 	case ahead <= 100:
 		return time.Second
 	case ahead <= 1000:
@@ -181,5 +193,5 @@ func pollAfter(snap *queue.Snapshot, seat queue.Seat) time.Duration {
 	case ahead <= 10_000:
 		return 5 * time.Second
 	}
-	return slowest
+	return pollSlowest
 }

@@ -13,7 +13,7 @@ import (
 func TestJoiningReturnsTheStateAndATokenOfTheSeat(t *testing.T) {
 	t.Parallel()
 	b := newBench(t, nil)
-	seat := queue.Seat{User: "ann", Number: 15, Epoch: 2, Status: queue.Waiting}
+	seat := queue.Seat{User: "ann", Ticket: 15, Number: 15, Epoch: 2, Status: queue.Waiting}
 	var asked []queue.JoinRequest
 	b.line.join = func(req queue.JoinRequest) (queue.Seat, error) {
 		asked = append(asked, req)
@@ -25,15 +25,15 @@ func TestJoiningReturnsTheStateAndATokenOfTheSeat(t *testing.T) {
 	}
 	token, _ := a.field(t, "seat").(string)
 	got, err := b.server.Identities().ParseSeat(token)
-	if want := (SeatToken{Sale: "phone-x", User: "ann", Number: 15, Epoch: 2}); err != nil || got != want {
+	if want := (SeatToken{Sale: "phone-x", User: "ann", Ticket: 15, Epoch: 2}); err != nil || got != want {
 		t.Errorf("the token is of %v, %v; want %v", got, err, want)
 	}
 	if a := b.send(http.MethodPost, "/api/v1/sales/phone-x/seat", `{"seat":"`+token+`","code":"c","challenge":"d"}`, b.as("ann")...); a.status != http.StatusOK {
 		t.Errorf("with the token: got %d %s", a.status, a.body)
 	}
 	want := []queue.JoinRequest{
-		{Sale: "phone-x", User: "ann", Address: "192.0.2.1"},
-		{Sale: "phone-x", User: "ann", Address: "192.0.2.1", Resume: 15, Epoch: 2},
+		{Sale: "phone-x", User: "ann", Address: "192.0.2.1", Poll: 20 * time.Second},
+		{Sale: "phone-x", User: "ann", Address: "192.0.2.1", Resume: 15, Epoch: 2, Poll: 20 * time.Second},
 	}
 	if diff := cmp.Diff(want, asked); diff != "" {
 		t.Errorf("(-want +got):\n%s", diff)
@@ -47,7 +47,7 @@ func TestASeatTokenServesNobodyElseAndNoOtherSale(t *testing.T) {
 		t.Errorf("the line was asked for %v", req)
 		return queue.Seat{}, nil
 	}
-	token, err := b.server.Identities().MintSeat(SeatToken{Sale: "phone-x", User: "ann", Number: 15})
+	token, err := b.server.Identities().MintSeat(SeatToken{Sale: "phone-x", User: "ann", Ticket: 15})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -62,7 +62,7 @@ func TestASeatTokenServesNobodyElseAndNoOtherSale(t *testing.T) {
 func TestWithoutASeatTheStateIsNone(t *testing.T) {
 	t.Parallel()
 	b := newBench(t, nil)
-	b.line.look = func(_, user string) (queue.Seat, error) { return queue.Seat{User: user}, nil }
+	b.line.join = func(req queue.JoinRequest) (queue.Seat, error) { return queue.Seat{User: req.User}, nil }
 	a := b.send(http.MethodGet, "/api/v1/sales/phone-x/seat", "", b.as("ann")...)
 	if a.status != http.StatusOK || a.field(t, "type") != "none" || a.field(t, "seat") != nil || a.field(t, "poll_after_ms") != 10_000.0 {
 		t.Errorf("got %d %s", a.status, a.body)
@@ -72,8 +72,8 @@ func TestWithoutASeatTheStateIsNone(t *testing.T) {
 func TestABuyersStateIsTheOrderInItsPresentStatus(t *testing.T) {
 	t.Parallel()
 	b := newBench(t, nil)
-	b.line.look = func(_, user string) (queue.Seat, error) {
-		return queue.Seat{User: user, Status: queue.Buyer, Order: &queue.Order{ID: anOrder, User: user, Status: queue.Reserved}}, nil
+	b.line.join = func(req queue.JoinRequest) (queue.Seat, error) {
+		return queue.Seat{User: req.User, Status: queue.Buyer, Order: &queue.Order{ID: anOrder, User: req.User, Status: queue.Reserved}}, nil
 	}
 	for _, want := range []queue.OrderStatus{queue.Reserved, queue.Paid} {
 		if want != queue.Reserved {
@@ -90,7 +90,7 @@ func TestABuyersStateIsTheOrderInItsPresentStatus(t *testing.T) {
 func TestLeavingGivesUpExactlyTheSeatHeld(t *testing.T) {
 	t.Parallel()
 	b := newBench(t, nil)
-	held := queue.Seat{User: "ann", Number: 15, Status: queue.Waiting}
+	held := queue.Seat{User: "ann", Ticket: 15, Number: 15, Status: queue.Waiting}
 	b.line.look = func(string, string) (queue.Seat, error) { return held, nil }
 	var left []int64
 	b.line.leave = func(_, _ string, number int64) error {
@@ -118,8 +118,8 @@ func TestTheStateNeverComesFromATickBeforeTheSeatWasRead(t *testing.T) {
 		kicks++
 		b.snaps["phone-x"] = &newer
 	}}
-	b.line.look = func(_, user string) (queue.Seat, error) {
-		return queue.Seat{User: user, Number: 15, Status: queue.Waiting, At: older.At}, nil
+	b.line.join = func(req queue.JoinRequest) (queue.Seat, error) {
+		return queue.Seat{User: req.User, Ticket: 15, Number: 15, Status: queue.Waiting, At: older.At}, nil
 	}
 	a := b.send(http.MethodGet, "/api/v1/sales/phone-x/seat", "", b.as("ann")...)
 	if a.field(t, "ahead") != 2.0 || kicks != 1 {
@@ -151,7 +151,7 @@ func TestWhoIsFurtherBackAsksLessOften(t *testing.T) {
 	t.Parallel()
 	sale := phoneX()
 	open := func(number int64) (*queue.Snapshot, queue.Seat) {
-		return &queue.Snapshot{Sale: &sale, State: queue.Open, Issued: 1 << 20}, queue.Seat{Number: number, Status: queue.Waiting}
+		return &queue.Snapshot{Sale: &sale, State: queue.Open, Issued: 1 << 20}, queue.Seat{Ticket: number, Number: number, Status: queue.Waiting}
 	}
 	for _, tc := range []struct {
 		ahead int64
@@ -168,7 +168,7 @@ func TestWhoIsFurtherBackAsksLessOften(t *testing.T) {
 		{time.Hour, 10 * time.Second}, {20 * time.Second, 5 * time.Second}, {time.Second, time.Second}, {-time.Second, time.Second},
 	} {
 		lobby.At = sale.OpensAt.Add(-tc.until).UnixMilli()
-		if got := pollAfter(lobby, queue.Seat{Number: 1, Status: queue.Waiting}); got != tc.want {
+		if got := pollAfter(lobby, queue.Seat{Ticket: 1, Number: 1, Status: queue.Waiting}); got != tc.want {
 			t.Errorf("%s before the opening: %s, want %s", tc.until, got, tc.want)
 		}
 	}

@@ -11,11 +11,11 @@ import (
 	"strings"
 )
 
-// SeatToken is what a seat token proves: that this user was given this number in this epoch of this sale.
+// SeatToken is what a seat token proves: that this user was given this ticket in this epoch of this sale.
 type SeatToken struct {
 	Sale   string `json:"s"`
 	User   string `json:"u"`
-	Number int64  `json:"n"`
+	Ticket int64  `json:"n"`
 	Epoch  int64  `json:"e"`
 }
 

@@ -80,7 +80,8 @@ type line interface {
 	Join(ctx context.Context, req queue.JoinRequest) (queue.Seat, error)
 	Look(ctx context.Context, sale, user string) (queue.Seat, error)
 	LookMany(ctx context.Context, sale string, users []string) ([]queue.Seat, error)
-	Leave(ctx context.Context, sale, user string, number int64) error
+	Leave(ctx context.Context, sale, user string, ticket int64) error
+	Tell(ctx context.Context, sale string, seats []queue.Presence) error
 	Reclaim(ctx context.Context, sale string, served int64, seats []queue.Seat) error
 	Grab(ctx context.Context, req queue.GrabRequest) (queue.Grabbed, error)
 

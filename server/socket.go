@@ -117,6 +117,8 @@ type visit struct {
 	// Set by a hello that was accepted.
 	user string
 	room *room
+
+	unheard string // who said a hello whose outcome is not known: the line may take them for here
 }
 
 // helloFrame is the first frame of a shopper, and the one that takes a new seat after a missed turn.
@@ -163,14 +165,14 @@ func (v *visit) hello(session *hub.Session, msg []byte) {
 		session.Close(closeBadToken, "another user on the same connection: open a new one")
 		return
 	}
-	req := queue.JoinRequest{Sale: v.sale, User: user, Address: v.address}
+	req := queue.JoinRequest{Sale: v.sale, User: user, Address: v.address, Connected: true}
 	if hello.Seat != "" {
 		held, err := v.server.identities.ParseSeat(hello.Seat)
 		if err != nil || held.Sale != v.sale || held.User != user {
 			session.Close(closeBadToken, "the seat token is not of this user in this sale")
 			return
 		}
-		req.Resume, req.Epoch = held.Number, held.Epoch
+		req.Resume, req.Epoch = held.Ticket, held.Epoch
 	}
 	ctx, cancel := context.WithTimeout(context.Background(), callTimeout)
 	defer cancel()
@@ -183,6 +185,7 @@ func (v *visit) hello(session *hub.Session, msg []byte) {
 	switch queue.CodeOf(err) {
 	case "", queue.Conflict: // nobody is admitted: the state frame says why
 	default:
+		v.unheard = user
 		v.server.countLimited(err)
 		v.fail(session, "", err)
 		return
@@ -202,8 +205,8 @@ func (v *visit) hello(session *hub.Session, msg []byte) {
 		Type: "welcome", At: max(held.At, snap.At), Sale: viewOf(snap), User: user, Number: held.Number, Epoch: snap.Epoch,
 		Node: v.server.opts.Node,
 	}
-	if held.Number > 0 {
-		token, err := v.server.identities.MintSeat(SeatToken{Sale: v.sale, User: user, Number: held.Number, Epoch: held.Epoch})
+	if held.Ticket > 0 {
+		token, err := v.server.identities.MintSeat(SeatToken{Sale: v.sale, User: user, Ticket: held.Ticket, Epoch: held.Epoch})
 		if err != nil {
 			v.fail(session, "", err)
 			return
@@ -219,7 +222,7 @@ func (v *visit) hello(session *hub.Session, msg []byte) {
 		held.User = user
 	}
 	if req.Resume > 0 && held.Status == queue.NoSeat && snap.Sale.Line.Order != queue.Off {
-		held.Status = queue.Missed // the seat was given up elsewhere, or is not known any more
+		held.Status = queue.Absent // the seat was given up elsewhere, or is not known any more
 	}
 	room.enter(session, held, snap.State, v.server.named(ctx, user, held, hello.Order, snap))
 }
@@ -252,8 +255,11 @@ func (v *visit) Message(session *hub.Session, msg []byte) {
 
 // Closed forgets the session. The seat stays its user's.
 func (v *visit) Closed(session *hub.Session) {
-	if v.room != nil {
+	switch {
+	case v.room != nil:
 		v.room.exit(session, v.user)
+	case v.unheard != "":
+		v.server.forget(v.sale, v.unheard)
 	}
 }
 
@@ -294,8 +300,8 @@ func (v *visit) leave(session *hub.Session) {
 	ctx, cancel := context.WithTimeout(context.Background(), callTimeout)
 	defer cancel()
 	// Who has no seat has left as well: whoever asks for it twice hears the same.
-	if number := v.room.numberOf(v.user); number > 0 {
-		if err := v.server.line.Leave(ctx, v.sale, v.user, number); err != nil {
+	if ticket := v.room.ticketOf(v.user); ticket > 0 {
+		if err := v.server.line.Leave(ctx, v.sale, v.user, ticket); err != nil {
 			v.fail(session, "", err)
 			return
 		}

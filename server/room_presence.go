@@ -1,0 +1,88 @@
+package server
+
+import (
+	"context"
+	"time"
+
+	"sluice/queue"
+)
+
+// presenceTimeout bounds telling the line who is here, and who is not any more.
+const presenceTimeout = 5 * time.Second
+
+// tellPresence tells the line whose last session here has ended since the last tick. After this node counted as dead, it
+// tells of everybody who is here. What cannot be told now is told with the next tick: telling it twice does no harm.
+//
+// Somebody may come back while it is told that they have gone, and nobody knows then which of the two the line heard last.
+// So it is told once more that they are here.
+func (r *room) tellPresence(lease bool) {
+	r.mu.Lock()
+	r.strange = r.strange || lease
+	var seats []queue.Presence
+	for ticket := range r.left {
+		seats = append(seats, queue.Presence{Ticket: ticket})
+	}
+	for ticket := range r.came {
+		seats = append(seats, queue.Presence{Ticket: ticket, Here: true})
+	}
+	if r.strange {
+		for _, here := range r.seats {
+			if here.Ticket > 0 {
+				seats = append(seats, queue.Presence{Ticket: here.Ticket, Here: true})
+			}
+		}
+	}
+	clear(r.left) // whoever leaves from now on is told of next time
+	clear(r.came)
+	r.mu.Unlock()
+	if len(seats) == 0 {
+		return
+	}
+	ctx, cancel := context.WithTimeout(context.Background(), presenceTimeout)
+	defer cancel()
+	err := r.line.Tell(ctx, r.sale, seats)
+
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	here := make(map[int64]bool, len(r.seats))
+	for _, seat := range r.seats {
+		here[seat.Ticket] = true
+	}
+	for _, seat := range seats {
+		switch {
+		case !here[seat.Ticket] && (seat.Here || err != nil):
+			r.left[seat.Ticket] = true
+		case here[seat.Ticket] && (!seat.Here || err != nil):
+			r.came[seat.Ticket] = true
+			r.watch.Kick()
+		}
+	}
+	switch {
+	case err != nil:
+		r.log.Warn("the line cannot be told who is here; the next tick tries once more", "sale", r.sale, "seats", len(seats), "err", err)
+	case r.strange:
+		r.strange = false
+		r.log.Info("the line was told who is here", "sale", r.sale, "seats", len(seats))
+	}
+}
+
+// forget tells the line that a user is not here whose only hello had an unknown outcome, unless they have come since.
+func (s *Server) forget(sale, user string) {
+	r := s.registry.room(sale)
+	if r == nil {
+		return
+	}
+	go func() {
+		ctx, cancel := context.WithTimeout(context.Background(), presenceTimeout)
+		defer cancel()
+		seat, err := s.line.Look(ctx, sale, user)
+		if err != nil {
+			return // without Redis nobody knows, and this node's lease will run out with it
+		}
+		r.mu.Lock()
+		defer r.mu.Unlock()
+		if r.seats[user] == nil && seat.Ticket > 0 {
+			r.left[seat.Ticket] = true
+		}
+	}()
+}
