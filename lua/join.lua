@@ -35,16 +35,18 @@ if phase == 'recovering' and cursor > tonumber(m.served) and cursor <= tonumber(
 end
 
 -- claim gives a lost ticket back to the one who holds a token of it.
-local function claim(user, ticket, called)
-  if ticket > tonumber(m.issued) or redis.call('GETBIT', k.lost, ticket) == 0 then
+local function claim(user, ticket, called, leaf)
+  local number = number_of(k, m, ticket)
+  local enters = number == 0 and not m.frozen -- the draw of a lottery
+  if ticket > tonumber(m.issued) or redis.call('GETBIT', k.lost, ticket) == 0 or (number == 0 and not enters) then
     return
   end
   redis.call('SETBIT', k.lost, ticket, 0)
   redis.call('HSET', k.seats, user, int(ticket))
-  local number = number_of(k, m, ticket)
-  if number == 0 then
+  if enters then
     redis.call('HINCRBY', k.meta, 'dropped', -1)
     redis.call('SETBIT', KEYS[14], ticket, 0)
+    redis.call('SETRANGE', KEYS[12], 32 * (ticket - 1), leaf)
     return
   end
   if phase == 'recovering' then
@@ -67,7 +69,7 @@ for i = 1, (#ARGV - 6) / 6 do
   if not reply then
     local seat = { place(k, m, user, ms - still) }
     if seat[1] == NONE and resumed > 0 and before == tonumber(m.epoch) - 1 and phase ~= 'closed' then
-      claim(user, resumed, called)
+      claim(user, resumed, called, leaf)
       seat = { place(k, m, user, ms - still) }
     end
     local none = seat[1] == NONE or seat[1] == MISSED or seat[1] == ABSENT

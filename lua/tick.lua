@@ -209,13 +209,13 @@ if phase == 'open' then
   -- The rate allows what came due since `credit`, and never more than the last second leaves.
   local credit = math.max(tonumber(m.credit), tonumber(m.opens) * 1000, at - 1000000)
   local by_rate, kept, sum = 1000, {}, 0
-  if rate > 0 then
-    for stamp, count in string.gmatch(m.ring, '(%d+):(%d+)') do
-      if tonumber(stamp) > at - 1000000 then
-        sum = sum + tonumber(count)
-        kept[#kept + 1] = stamp .. ':' .. count
-      end
+  for stamp, count in string.gmatch(m.ring, '(%d+):(%d+)') do
+    if tonumber(stamp) > at - 1000000 then
+      sum = sum + tonumber(count)
+      kept[#kept + 1] = stamp .. ':' .. count
     end
+  end
+  if rate > 0 then
     by_rate = math.min(math.floor(rate * (at - credit) / 1000000), rate - sum, 1000)
   end
   local most = by_rate
@@ -252,17 +252,19 @@ if phase == 'open' then
   -- What the rate itself or the bound of this call held back is given later, as far as it came due in the last tenth
   -- of a second, or since the last turn that is not due yet: that makes good for ticks that come unevenly, while more
   -- would be given in bursts a second apart. Time that the line or another cap left unused is not saved up.
+  -- The ring is kept without a rate too, for the second after one is set.
+  if #called > 0 then
+    kept[#kept + 1] = int(at) .. ':' .. #called
+  end
+  redis.call('HSET', k.meta, 'ring', table.concat(kept, ' '))
   if rate > 0 then
-    if #called > 0 then
-      kept[#kept + 1] = int(at) .. ':' .. #called
-    end
     if #called == by_rate or cut then
       credit = credit + math.ceil(#called * 1000000 / rate)
       credit = math.max(credit, at - math.max(100000, math.ceil(1000000 / rate)))
     else
       credit = at
     end
-    redis.call('HSET', k.meta, 'credit', int(credit), 'ring', table.concat(kept, ' '))
+    redis.call('HSET', k.meta, 'credit', int(credit))
   end
   served, granted = to, granted + #called
 end

@@ -31,7 +31,10 @@ type model struct {
 	stock, total   map[string]int64
 	held           int64
 	issued, served int64
-	numbers        map[string]int64 // user → number
+	given          int64            // tickets
+	numbers        map[string]int64 // user → number; in the lobby of a lottery, ticket
+	tickets        map[int64]int64  // number → ticket
+	drawn          bool             // the numbers of a lottery are known
 	gone           map[int64]bool
 	turns          map[int64]int64 // number → deadline in sale time
 	grace          int64
@@ -53,7 +56,7 @@ func (m *model) state() queue.State {
 	switch {
 	case m.clock >= m.closes:
 		return queue.Closed
-	case m.clock < m.opens:
+	case m.clock < m.opens, m.undrawn():
 		return queue.Lobby
 	case m.paused:
 		return queue.Paused
@@ -61,11 +64,13 @@ func (m *model) state() queue.State {
 	return queue.Open
 }
 
+func (m *model) undrawn() bool { return m.order == queue.Lottery && !m.drawn }
+
 // settle moves the sale clock: it runs only while the sale is open and ticks come at least every 2 s.
 func (m *model) settle() {
 	gap := m.clock - m.tick
 	switch {
-	case gap < 0 || gap > 2000 || m.paused:
+	case gap < 0 || gap > 2000 || m.paused || m.undrawn():
 		m.stopped += gap
 	case m.tick < m.opens:
 		m.stopped += min(m.clock, m.opens) - m.tick
@@ -132,6 +137,8 @@ func (m *model) join(user string, resume bool, node int, poll int64) (status que
 			delete(m.away, number)
 			m.issued++
 			m.numbers[user] = m.issued
+			m.given++
+			m.tickets[m.issued] = m.given
 			status, number = queue.Waiting, m.issued
 		}
 	}
@@ -224,6 +231,46 @@ func (m *model) leave(user string, number int64) {
 	}
 }
 
+// draw puts the lobby in the order that was drawn: everything that was kept by ticket is kept by number from now on.
+func (m *model) draw(order []uint32) {
+	live := []int64{}
+	for ticket := int64(1); ticket <= m.issued; ticket++ {
+		if !m.gone[ticket] {
+			live = append(live, ticket)
+		}
+	}
+	before := *m
+	m.tickets, m.conn, m.away, m.gone = map[int64]int64{}, map[int64]map[int]bool{}, map[int64]int64{}, map[int64]bool{}
+	for place, index := range order {
+		number, ticket := int64(place+1), live[index]
+		m.tickets[number] = ticket
+		if nodes := before.conn[ticket]; nodes != nil {
+			m.conn[number] = nodes
+		}
+		if since, away := before.away[ticket]; away {
+			m.away[number] = since
+		}
+		for user, held := range before.numbers {
+			if held == ticket {
+				m.numbers = maps.Clone(m.numbers)
+				m.numbers[user] = number
+			}
+		}
+	}
+	m.settle()
+	m.issued, m.drawn = int64(len(order)), true
+	m.done["lotteries drawn"]++
+	m.done["entries drawn"] += len(order)
+}
+
+// shown is the number as it is told: there is none before the draw.
+func (m *model) shown(number int64) int64 {
+	if m.undrawn() {
+		return 0
+	}
+	return number
+}
+
 // ahead counts by looking at every number.
 func (m *model) ahead(number int64) int64 {
 	var n int64
@@ -310,7 +357,7 @@ func (m *model) admit(t *rapid.T, node int, snap *queue.Snapshot, lost queue.Los
 		t.Fatalf("%d turns were given: %d may be out more, and %d wait", given, most, len(next))
 	}
 	if m.rate == 0 && given != min(max(0, most), int64(len(next)), 1000) {
-		t.Fatalf("%d turns were given where %d could be", given, min(max(0, most), int64(len(next))))
+		t.Fatalf("%d turns were given where %d could be, to %v; of the numbers %v are away", given, min(max(0, most), int64(len(next))), next, m.away)
 	}
 	if m.rate > 0 {
 		sum := given
@@ -348,8 +395,11 @@ func (m *model) admit(t *rapid.T, node int, snap *queue.Snapshot, lost queue.Los
 		m.done["turns"]++
 	}
 	m.served = max(m.served, snap.Served)
+}
 
-	// Who holds connections of dead nodes only is away since they died.
+// bury is what follows a tick: whoever holds connections of dead nodes only is away since they died.
+func (m *model) bury() {
+	now := m.saleTime()
 	for number, nodes := range m.conn {
 		since := int64(0)
 		for node := range nodes {
@@ -434,7 +484,7 @@ func TestRandomOperationsAgreeWithAPlainModel(t *testing.T) {
 func checkModel(t *testing.T, make func(*rapid.T) modelLine) {
 	done := map[string]int{}
 	rapid.Check(t, func(t *rapid.T) { compareWithModel(t, make(t), done) })
-	for _, what := range []string{"operations", "turns", "turns ended", "passed while away", "recalled", "absent", "orders"} {
+	for _, what := range []string{"operations", "turns", "turns ended", "passed while away", "recalled", "absent", "orders", "lotteries drawn"} {
 		if done[what] == 0 {
 			t.Errorf("nothing was seen of: %s", what)
 		}
@@ -502,10 +552,10 @@ type modelLine struct {
 
 func compareWithModel(t *rapid.T, l modelLine, done map[string]int) {
 	ctx := t.Context()
-	any := func() *queue.Queue { return rapid.SampledFrom(l.nodes).Draw(t, "node") }
+	any := func() *queue.Queue { return l.nodes[rapid.IntRange(0, len(l.nodes)-1).Draw(t, "node")] }
 	start := time.Date(2030, 1, 1, 0, 0, 0, 0, time.UTC)
 	m := &model{
-		order: rapid.SampledFrom([]queue.LineOrder{queue.FIFO, queue.FIFO, queue.FIFO, queue.Off}).Draw(t, "order"),
+		order: rapid.SampledFrom([]queue.LineOrder{queue.FIFO, queue.FIFO, queue.Lottery, queue.Lottery, queue.Off}).Draw(t, "order"),
 		limit: rapid.Int64Range(1, 3).Draw(t, "limit"),
 		hold:  rapid.SampledFrom([]int64{0, 60_000}).Draw(t, "hold"),
 		turn:  rapid.SampledFrom([]int64{1000, 5000}).Draw(t, "turn"),
@@ -513,7 +563,7 @@ func compareWithModel(t *rapid.T, l modelLine, done map[string]int) {
 		ratio: rapid.SampledFrom([]float64{0, 1, 2.5}).Draw(t, "ratio"),
 		done:  done, clock: start.UnixMilli(), tick: start.UnixMilli(), opens: start.UnixMilli() + rapid.SampledFrom([]int64{-1000, -1000, 500}).Draw(t, "opens"), closes: start.UnixMilli() + 600_000,
 		stock: map[string]int64{}, total: map[string]int64{}, numbers: map[string]int64{}, gone: map[int64]bool{},
-		turns: map[int64]int64{}, grace: rapid.SampledFrom([]int64{1000, 5000, 100_000}).Draw(t, "grace"),
+		tickets: map[int64]int64{}, turns: map[int64]int64{}, grace: rapid.SampledFrom([]int64{1000, 5000, 100_000}).Draw(t, "grace"),
 		conn: map[int64]map[int]bool{}, away: map[int64]int64{}, recall: map[int64]bool{}, leases: map[int]int64{},
 		winners: map[string]queue.Order{}, past: map[string]queue.Order{},
 	}
@@ -556,6 +606,7 @@ func compareWithModel(t *rapid.T, l modelLine, done map[string]int) {
 					snap, lost, err := ticks[node](ctx)
 					must(err, "tick")
 					m.admit(t, node+1, snap, lost)
+					m.bury()
 				}
 			}
 		},
@@ -566,8 +617,12 @@ func compareWithModel(t *rapid.T, l modelLine, done map[string]int) {
 		"join": func(t *rapid.T) {
 			u, resume := user.Draw(t, "user"), rapid.Bool().Draw(t, "resume")
 			req := queue.JoinRequest{Sale: sale.ID, User: u}
+			if m.order == queue.Lottery {
+				leaf := queue.Leaf(u, [16]byte{})
+				req.Leaf = leaf[:]
+			}
 			if resume {
-				req.Resume = rapid.SampledFrom([]int64{queue.ResumeAny, max(1, m.numbers[u])}).Draw(t, "which")
+				req.Resume = rapid.SampledFrom([]int64{queue.ResumeAny, max(1, m.tickets[m.numbers[u]])}).Draw(t, "which")
 			}
 			node := rapid.IntRange(0, len(l.nodes)-1).Draw(t, "node")
 			connected := 0
@@ -585,27 +640,27 @@ func compareWithModel(t *rapid.T, l modelLine, done map[string]int) {
 				return
 			}
 			must(err, "join")
-			if seat.Status != status || seat.Number != number || seat.State != m.state() || seat.Recalled != m.recall[number] {
+			if seat.Status != status || seat.Number != m.shown(number) || seat.Ticket != m.tickets[number] || seat.State != m.state() || seat.Recalled != m.recall[number] {
 				t.Fatalf("joining got %+v, want status %d, number %d in %s", seat, status, number, m.state())
 			}
 		},
 		"connections drop": func(t *rapid.T) {
 			node := rapid.IntRange(0, len(l.nodes)-1).Draw(t, "node")
-			for number := range m.conn {
+			for _, number := range slices.Sorted(maps.Keys(m.conn)) {
 				if m.conn[number][node+1] && rapid.Bool().Draw(t, "drops") {
 					for range rapid.IntRange(1, 2).Draw(t, "times") {
 						m.depart(number, node+1, m.saleTime())
-						must(l.nodes[node].Tell(ctx, sale.ID, []queue.Presence{{Ticket: number}}), "drop")
+						must(l.nodes[node].Tell(ctx, sale.ID, []queue.Presence{{Ticket: m.tickets[number]}}), "drop")
 					}
 				}
 			}
 		},
 		"a node says again who is there": func(t *rapid.T) {
 			node := rapid.IntRange(0, len(l.nodes)-1).Draw(t, "node")
-			for number := range m.conn {
+			for _, number := range slices.Sorted(maps.Keys(m.conn)) {
 				if m.conn[number][node+1] {
 					m.arrive(number, node+1)
-					must(l.nodes[node].Tell(ctx, sale.ID, []queue.Presence{{Ticket: number, Here: true}}), "say again")
+					must(l.nodes[node].Tell(ctx, sale.ID, []queue.Presence{{Ticket: m.tickets[number], Here: true}}), "say again")
 				}
 			}
 		},
@@ -615,18 +670,33 @@ func compareWithModel(t *rapid.T, l modelLine, done map[string]int) {
 			if number <= 0 {
 				return
 			}
+			ticket := m.tickets[number]
+			if ticket == 0 {
+				return // of an entry that was not drawn
+			}
 			m.leave(u, number)
-			must(any().Leave(ctx, sale.ID, u, number), "leave")
+			must(any().Leave(ctx, sale.ID, u, ticket), "leave")
 		},
 		"tick": func(t *rapid.T) {
 			node := rapid.IntRange(0, len(l.nodes)-1).Draw(t, "node")
 			snap, lost, err := ticks[node](ctx)
 			must(err, "tick")
 			m.admit(t, node+1, snap, lost)
-			if snap.State != m.state() || snap.Served < m.served || snap.Issued != m.issued || snap.Turns != int64(len(m.turns)) ||
+			issued := m.issued
+			if m.undrawn() {
+				issued -= int64(len(m.gone))
+			}
+			if snap.State != m.state() || snap.Served < m.served || snap.Issued != issued || snap.Turns != int64(len(m.turns)) ||
 				snap.Units() != m.units() || snap.Held != m.held || snap.Stopped != m.stopped {
 				t.Fatalf("the snapshot %+v is not the model's: %s served %d issued %d turns %d units %d held %d stopped %d",
 					snap, m.state(), m.served, m.issued, len(m.turns), m.units(), m.held, m.stopped)
+			}
+			if m.undrawn() {
+				if snap.Waiting() != issued {
+					t.Fatalf("%d take part, want %d", snap.Waiting(), issued)
+				}
+				m.bury()
+				return
 			}
 			var recalled int64
 			for number := int64(1); number <= m.issued; number++ {
@@ -650,6 +720,7 @@ func compareWithModel(t *rapid.T, l modelLine, done map[string]int) {
 				}
 				lastAhead[number] = ahead
 			}
+			m.bury()
 		},
 		"grab": func(t *rapid.T) {
 			u := pick(t, users, func(u string) bool { return m.turns[m.numbers[u]] > 0 })
@@ -739,6 +810,29 @@ func compareWithModel(t *rapid.T, l modelLine, done map[string]int) {
 				t.Fatalf("adopting a known order did %d, want %d", got[0], want)
 			}
 		},
+		"the lottery is drawn": func(t *rapid.T) {
+			draw, due, err := any().Freeze(ctx, queue.Draw{Sale: sale.ID})
+			must(err, "freeze")
+			if want := m.state() == queue.Lobby && m.undrawn() && m.clock >= m.opens && !m.paused; due != want {
+				t.Fatalf("the draw is due: %v, want %v", due, want)
+			}
+			if !due {
+				return
+			}
+			leaves := 0
+			must(any().Entries(ctx, &draw, func(page [][32]byte) error {
+				leaves += len(page)
+				return nil
+			}), "read the entries")
+			draw.Root, draw.Seed = [32]byte{1}, [32]byte{rapid.Byte().Draw(t, "seed"), 1}
+			if want := m.issued - int64(len(m.gone)); draw.Live != want || int64(leaves) != want || draw.Tickets != m.issued {
+				t.Fatalf("%d of %d tickets with %d entries take part, want %d of %d", draw.Live, draw.Tickets, leaves, want, m.issued)
+			}
+			for range rapid.IntRange(1, 2).Draw(t, "times") {
+				must(any().Draw(ctx, draw), "draw")
+			}
+			m.draw(queue.DrawOrder(draw.Seed, int(draw.Live)))
+		},
 		"pause": func(t *rapid.T) {
 			if m.state() == queue.Closed {
 				return
@@ -798,7 +892,7 @@ func compareWithModel(t *rapid.T, l modelLine, done map[string]int) {
 			for i, u := range users {
 				status, number := m.place(u)
 				seat := seats[i]
-				if seat.Status != status || seat.Number != number {
+				if seat.Status != status || seat.Number != m.shown(number) {
 					t.Fatalf("%s has %+v, want status %d and number %d", u, seat, status, number)
 				}
 			}
@@ -806,6 +900,7 @@ func compareWithModel(t *rapid.T, l modelLine, done map[string]int) {
 	}
 	// What moves a line comes more often than the rest.
 	actions["join again"], actions["tick again"], actions["grab again"] = actions["join"], actions["tick"], actions["grab"]
+	actions["the lottery is drawn at last"] = actions["the lottery is drawn"]
 	actions["join once more"], actions["time passes with ticks again"] = actions["join"], actions["time passes with ticks"]
 	for range 4 {
 		t.Repeat(actions)

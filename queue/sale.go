@@ -12,8 +12,9 @@ type LineOrder string
 
 // The orders of a line.
 const (
-	FIFO LineOrder = "fifo" // by arrival
-	Off  LineOrder = "off"  // no waiting room: grabs go straight to stock
+	FIFO    LineOrder = "fifo"    // by arrival
+	Lottery LineOrder = "lottery" // by a draw, see Draw; who comes later follows by arrival
+	Off     LineOrder = "off"     // no waiting room: grabs go straight to stock
 )
 
 // Text is a sentence in several languages, by language tag ("en", "zh"). A text given as one string has the key "".
@@ -31,6 +32,9 @@ type Sale struct {
 	Limit    int64     `json:"limit"` // units one order may have
 	Line     Line      `json:"line"`
 	Hold     Duration  `json:"hold"` // how long an order may stay unpaid; 0 = orders need no payment
+
+	// Commitment is of a lottery the SHA-256 of its secret, in hex. It is no part of a sale file.
+	Commitment string `json:"commitment,omitempty"`
 }
 
 // Item is something sold in a sale, with its own stock.

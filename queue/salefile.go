@@ -172,10 +172,10 @@ func (d *decoder) line(n *node, line *Line) {
 	d.fields(n, map[string]func(*node){
 		"order": func(n *node) {
 			switch text := d.text(n); LineOrder(text) {
-			case FIFO, Off:
+			case FIFO, Lottery, Off:
 				line.Order = LineOrder(text)
 			default:
-				d.fail(n, fmt.Sprintf("must be fifo or off, not %q", text))
+				d.fail(n, fmt.Sprintf("must be fifo, lottery or off, not %q", text))
 			}
 		},
 		"rate":   func(n *node) { line.Rate = d.int(n, 0, mostRate) },

@@ -123,7 +123,7 @@ func TestABrokenSaleFileNamesTheLineAndTheField(t *testing.T) {
 		"an end before the beginning":  {change("13:00:00", "11:00:00"), "line 10: closes_at must be later than opens_at"},
 		"a relative end before":        {"id: a\nitems: [{stock: 5}]\nopens_at: +15s\ncloses_at: +10s\n", "line 4: closes_at must be later"},
 		"a bare number as duration":    {change("turn: 60s", "turn: 60"), `line 18: line.turn must be a time from 1s to 24h0m0s, written like 90s, 10m or 1h30m, not "60"`},
-		"an unknown order":             {change("order: fifo", "order: random"), `line 14: line.order must be fifo or off, not "random"`},
+		"an unknown order":             {change("order: fifo", "order: random"), `line 14: line.order must be fifo, lottery or off, not "random"`},
 		"a rule that is not enforced":  {change("codes: [ ]", "codes: [ {code: a} ]"), "access.codes is not supported yet"},
 		"a list for a text":            {change("currency: CNY", "currency: [CNY]"), "line 8: currency must be text, not list"},
 		"a currency in words":          {change("currency: CNY", "currency: yuan"), "currency must be a currency code"},

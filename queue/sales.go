@@ -62,18 +62,27 @@ func (q *Queue) Install(ctx context.Context, sale Sale, reach Reach) error {
 		reach.Epoch++
 		reach.Issued += reachSlack
 	}
-	return q.apply(ctx, sale, "install", reach)
+	if err := q.apply(ctx, sale, "install", reach); err != nil || reach.Draw == nil {
+		return err
+	}
+	draw, open, err := q.Freeze(ctx, *reach.Draw)
+	if err != nil || !open || !draw.Drawn() {
+		return err
+	}
+	return q.Draw(ctx, draw)
 }
 
 // Reach is how far the line of a sale had got when that was written down last: after a loss of Redis, numbers are given
 // from beyond it, and those who hold one of the epoch take it back. The zero value is of a sale that nobody has joined.
 type Reach struct {
 	Epoch  int64
-	Issued int64 // the highest number
+	Issued int64 // the highest ticket
 	Served int64 // the cursor
 	Paused bool  // by an operator
 
 	Calling int64 // the lowest number that has a turn; beyond the cursor when none has
+
+	Draw *Draw // the lottery of the sale, once its entries are frozen; nil = none
 }
 
 // reachSlack is how many numbers may have been given since the reach was written down, at most: it is written every

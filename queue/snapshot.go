@@ -55,6 +55,11 @@ type Snapshot struct {
 	recall *numberSet // those to be called before the line, and some who came late after a loss, behind the cursor
 }
 
+// Undrawn says that a sale has opened and waits for its lottery to be drawn.
+func (s *Snapshot) Undrawn() bool {
+	return s.Sale.Line.Order == Lottery && !s.Drawn && s.State == Lobby && s.At >= s.Sale.OpensAt.UnixMilli()
+}
+
 // Units is what is left of all items together.
 func (s *Snapshot) Units() int64 {
 	var n int64

@@ -128,7 +128,7 @@ func (w *Watcher) pause(err error, more bool) time.Duration {
 		return tickBusy
 	case s.State == Open && (s.Issued > s.Served || s.Turns > 0 || s.Recalled() > 0):
 		return tickBusy
-	case s.State == Lobby && s.At >= s.Sale.OpensAt.UnixMilli(): // of a lottery that is being drawn
+	case s.Undrawn():
 		return tickBusy
 	}
 	wait := tickIdle

@@ -84,6 +84,9 @@ func (s *Server) applySale(c echo.Context) error {
 	if err != nil {
 		return unfit(err)
 	}
+	if err := s.commit(ctx, &sale); err != nil {
+		return err
+	}
 	after, err := s.apply(ctx, sale, stored, before)
 	if err != nil {
 		return err

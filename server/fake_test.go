@@ -51,8 +51,16 @@ func (f *fakeLine) Look(_ context.Context, sale, user string) (queue.Seat, error
 func (f *fakeLine) Leave(_ context.Context, sale, user string, number int64) error {
 	return f.leave(sale, user, number)
 }
-func (f *fakeLine) Tell(context.Context, string, []queue.Presence) error       { return nil }
-func (f *fakeLine) Reclaim(context.Context, string, int64, []queue.Seat) error { return nil }
+func (f *fakeLine) Tell(context.Context, string, []queue.Presence) error { return nil }
+func (f *fakeLine) Lease(context.Context, string, string, time.Duration) (bool, error) {
+	return true, nil
+}
+func (f *fakeLine) Freeze(_ context.Context, draw queue.Draw) (queue.Draw, bool, error) {
+	return draw, false, nil
+}
+func (f *fakeLine) Entries(context.Context, *queue.Draw, func([][32]byte) error) error { return nil }
+func (f *fakeLine) Draw(context.Context, queue.Draw) error                             { return nil }
+func (f *fakeLine) Reclaim(context.Context, string, int64, []queue.Seat) error         { return nil }
 func (f *fakeLine) Grab(_ context.Context, req queue.GrabRequest) (queue.Grabbed, error) {
 	return f.grab(req)
 }

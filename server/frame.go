@@ -28,6 +28,7 @@ type lobbyFrame struct {
 	Entries int64           `json:"entries"`
 	OpensAt int64           `json:"opens_at"`
 	Order   queue.LineOrder `json:"order"`
+	Drawing bool            `json:"drawing,omitempty"` // the sale has opened, and its lottery is being drawn
 }
 
 type queuedFrame struct {
@@ -168,6 +169,7 @@ func pausedOf(snap *queue.Snapshot, at int64) stateFrame {
 func lobbyOf(snap *queue.Snapshot) lobbyFrame {
 	return lobbyFrame{
 		Type: "lobby", At: snap.At, Entries: snap.Waiting(), OpensAt: snap.Sale.OpensAt.UnixMilli(), Order: snap.Sale.Line.Order,
+		Drawing: snap.Undrawn(),
 	}
 }
 

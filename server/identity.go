@@ -53,6 +53,7 @@ type Identities struct {
 	secrets [][]byte // the first signs
 	guests  [][]byte
 	seats   [][]byte
+	entries [][]byte // of the nonces in the entries of lotteries
 	tokens  []jwt.VerificationKey // of what Token takes
 	parser  *jwt.Parser
 	hmac    bool
@@ -86,6 +87,9 @@ func NewIdentities(secrets [][]byte, methods []string, now func() time.Time) (*I
 		return nil, err
 	}
 	if i.seats, err = derive(secrets, "seat"); err != nil {
+		return nil, err
+	}
+	if i.entries, err = derive(secrets, "entry"); err != nil {
 		return nil, err
 	}
 	if slices.Contains(methods, "jwt") {

@@ -163,6 +163,7 @@ func (g *registry) openLocked(ctx context.Context, id string) {
 		stop: cancel,
 		done: make(chan struct{}),
 	}
+	r.draw = func() { s.drawer.wake(id) }
 	g.rooms[id] = r
 	go func() {
 		defer close(r.done)

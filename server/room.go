@@ -20,6 +20,7 @@ type room struct {
 	fate  func(context.Context, queue.Order, queue.Seat) (queue.Order, bool) // of one whose mark is gone; see Server.fate
 	log   *slog.Logger
 	watch *queue.Watcher
+	draw  func() // draws the lottery of a sale that has opened; nil = none is ever to be drawn here
 
 	mu       sync.Mutex
 	seats    map[string]*seat // by user

@@ -10,6 +10,9 @@ import (
 
 // Tick tells the room what a tick saw.
 func (r *room) Tick(snap *queue.Snapshot, events []queue.Event, lost queue.Lost) {
+	if snap.Undrawn() && r.draw != nil {
+		r.draw()
+	}
 	reclaimed := r.reclaim(snap)
 	r.tellPresence(lost.Lease)
 	r.reread(snap, lost.News || reclaimed || r.drawn(snap))

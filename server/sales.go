@@ -45,7 +45,9 @@ type itemView struct {
 }
 
 type lineView struct {
-	Order queue.LineOrder `json:"order"`
+	Order      queue.LineOrder `json:"order"`
+	Commitment string          `json:"commitment,omitempty"` // of a lottery: the SHA-256 of its secret, in hex
+	Beacon     string          `json:"beacon,omitempty"`     // what else its seed depends on
 }
 
 // viewOf is the public view of a sale, without the time.
@@ -65,6 +67,9 @@ func viewOf(snap *queue.Snapshot) saleView {
 		Limit:    sale.Limit,
 		Line:     lineView{Order: sale.Line.Order},
 		Hold:     sale.Hold.Milliseconds(),
+	}
+	if sale.Line.Order == queue.Lottery {
+		view.Line.Commitment, view.Line.Beacon = sale.Commitment, queue.NoBeacon
 	}
 	if sale.Lobby > 0 {
 		view.LobbyAt = sale.OpensAt.Add(-time.Duration(sale.Lobby)).UnixMilli()

@@ -52,9 +52,11 @@ func (s *Server) joinSeat(c echo.Context) error {
 		req.Resume, req.Epoch = held.Ticket, held.Epoch
 	}
 	// Before anything is done for a sale it must be one; and a seat that could not be described is not taken.
-	if _, err := s.snapshot(ctx, sale); err != nil {
+	snap, err := s.snapshot(ctx, sale)
+	if err != nil {
 		return err
 	}
+	req.Leaf = s.leaf(snap.Sale, who.User)
 	seat, err := s.line.Join(ctx, req)
 	if err != nil {
 		s.countLimited(err)

@@ -16,6 +16,7 @@ import (
 	"sync/atomic"
 	"time"
 
+	"github.com/google/uuid"
 	"github.com/gorilla/websocket"
 	"github.com/labstack/echo/v4"
 	"github.com/labstack/echo/v4/middleware"
@@ -82,6 +83,10 @@ type line interface {
 	LookMany(ctx context.Context, sale string, users []string) ([]queue.Seat, error)
 	Leave(ctx context.Context, sale, user string, ticket int64) error
 	Tell(ctx context.Context, sale string, seats []queue.Presence) error
+	Lease(ctx context.Context, name, holder string, lasts time.Duration) (bool, error)
+	Freeze(ctx context.Context, draw queue.Draw) (queue.Draw, bool, error)
+	Entries(ctx context.Context, draw *queue.Draw, fn func([][32]byte) error) error
+	Draw(ctx context.Context, draw queue.Draw) error
 	Reclaim(ctx context.Context, sale string, served int64, seats []queue.Seat) error
 	Grab(ctx context.Context, req queue.GrabRequest) (queue.Grabbed, error)
 
@@ -106,6 +111,7 @@ type Options struct {
 	Cashier   Cashier   // nil = orders cannot be paid or cancelled here
 	Snapshots Snapshots // nil = those of the rooms that Run keeps
 	Auditor   Auditor   // nil = the audit is answered with 503
+	Draws     Draws     // nil = sales with a lottery are refused
 	AuditLog  AuditLog  // nil = changes are in the log only
 
 	// AwaitRow, where it is set, is called after a grab took stock and before anybody is told: with a Redis that does
@@ -156,6 +162,9 @@ type Server struct {
 	echo       *echo.Echo
 	upgrader   *websocket.Upgrader
 	notReady   atomic.Bool
+	drawer     drawer
+	drawings   drawings
+	leaseName  string     // of this process, where only one node is to do something
 	changing   sync.Mutex // one change of a sale at a time; see change.go
 }
 
@@ -209,7 +218,10 @@ func newServer(opts Options, line line) (*Server, error) {
 		now:        opts.Now,
 		echo:       echo.New(),
 		upgrader:   newUpgrader(),
+		leaseName:  uuid.NewString(),
 	}
+	s.drawer = drawer{server: s, busy: map[string]bool{}}
+	s.drawings = drawings{server: s, draws: map[string]keptDraw{}, trees: map[string]*queue.MerkleTree{}}
 	s.registry = newRegistry(s)
 	if s.opts.Snapshots == nil {
 		s.opts.Snapshots = s.registry
@@ -246,6 +258,9 @@ func (s *Server) routes() {
 	api.POST("/sales/:sale/seat", s.joinSeat, s.limit)
 	api.GET("/sales/:sale/seat", s.showSeat, s.limit)
 	api.DELETE("/sales/:sale/seat", s.leaveSeat, s.limit)
+	api.GET("/sales/:sale/draw", s.showDraw, s.limit)
+	api.GET("/sales/:sale/draw/entrants", s.listEntrants, s.limit)
+	api.GET("/sales/:sale/draw/mine", s.showEntry, s.limit)
 	api.POST("/sales/:sale/grab", s.postGrab, s.limit)
 	api.POST("/seckill/:sale", s.postGrab, s.limit)
 	api.GET("/orders", s.listOrders, s.limit)

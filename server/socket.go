@@ -181,6 +181,7 @@ func (v *visit) hello(session *hub.Session, msg []byte) {
 		v.fail(session, "", err)
 		return
 	}
+	req.Leaf = v.server.leaf(snap.Sale, user)
 	held, err := v.server.line.Join(ctx, req)
 	switch queue.CodeOf(err) {
 	case "", queue.Conflict: // nobody is admitted: the state frame says why

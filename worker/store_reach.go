@@ -11,7 +11,8 @@ import (
 	"sluice/queue"
 )
 
-// Reach is how far the line of a sale had got when that was kept last; zero when it never was.
+// Reach is how far the line of a sale had got when that was kept last, zero when it never was; and its lottery, once the
+// entries are frozen.
 func (s *Store) Reach(ctx context.Context, sale string) (queue.Reach, error) {
 	var row struct {
 		Epoch, Issued, Served int64
@@ -22,7 +23,12 @@ func (s *Store) Reach(ctx context.Context, sale string) (queue.Reach, error) {
 	if err != nil && !errors.Is(err, sql.ErrNoRows) {
 		return queue.Reach{}, fmt.Errorf("read how far the line of sale %s was: %w", sale, err)
 	}
-	return queue.Reach(row), nil
+	reach := queue.Reach{Epoch: row.Epoch, Issued: row.Issued, Served: row.Served, Paused: row.Paused, Calling: row.Calling}
+	draw, there, err := s.DrawOf(ctx, sale)
+	if there && draw.Frozen() {
+		reach.Draw = &draw
+	}
+	return reach, err
 }
 
 // KeepReach keeps how far the line of a sale is. What is kept never goes back within an epoch, nor to an earlier one, so a

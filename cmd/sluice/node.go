@@ -113,7 +113,7 @@ func (n *node) serve(ctx context.Context, f serverSettings, notifier *worker.Not
 		Cashier: worker.NewCashier(n.backends.queue, n.backends.store, n.log), WebhookSecrets: f.webhook,
 		Auditor: auditor{worker.NewAuditor(n.backends.queue, n.backends.store, n.backends.broker())},
 		Secrets: f.secrets, AdminToken: f.admin, Auth: f.auth, Origins: f.Origins, TrustedProxies: f.TrustedProxies,
-		AuditLog: auditLog{n.backends.store}, NodeLimit: f.LimitNode, ConnsSeat: f.ConnsSeat,
+		AuditLog: auditLog{n.backends.store}, Draws: n.backends.store, NodeLimit: f.LimitNode, ConnsSeat: f.ConnsSeat,
 		Web: web.Handler(web.Options{FrameAncestors: f.FrameAncestors}), Ready: n.backends.ready,
 		Logger: n.log, Registerer: n.registry, Gatherer: n.registry,
 	}

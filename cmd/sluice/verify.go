@@ -1,0 +1,193 @@
+package main
+
+import (
+	"bufio"
+	"context"
+	"encoding/hex"
+	"errors"
+	"fmt"
+	"io"
+	"net/http"
+	"text/tabwriter"
+
+	"sluice/queue"
+)
+
+// verifyCmd is `sluice verify`.
+type verifyCmd struct {
+	URL        string `default:"http://127.0.0.1:8080" help:"Where the server is."`
+	Sale       saleID `arg:"" help:"Id of the sale."`
+	Commitment string `placeholder:"HEX" help:"The commitment as you noted it before the sale opened; without it the one is taken that the server names now."`
+	UserToken  string `placeholder:"TOKEN" help:"Token of a user who took part, to check that user's entry and place as well."`
+}
+
+// Help is shown below the flags.
+func (*verifyCmd) Help() string {
+	return `Repeats the draw of a lottery from what everybody can read: that the secret is the one that was committed to before, that the
+published entries have the published root, that the seed follows from both, and which place it gives to each entry. Exits
+with 1 when it does not hold.
+
+Example:
+
+    sluice verify phone-x --commitment 9f86d0…`
+}
+
+// draw is a lottery as the server publishes it.
+type publishedDraw struct {
+	State      string `json:"state"`
+	Commitment hash   `json:"commitment"`
+	Beacon     string `json:"beacon"`
+	Count      int    `json:"count"`
+	Root       hash   `json:"root"`
+	Value      string `json:"value"`
+	Secret     hash   `json:"secret"`
+	Seed       hash   `json:"seed"`
+}
+
+// publishedEntry is one user's entry as the server tells that user.
+type publishedEntry struct {
+	User   string `json:"user"`
+	Nonce  string `json:"nonce"`
+	Leaf   hash   `json:"leaf"`
+	Index  int    `json:"index"`
+	Count  int    `json:"count"`
+	Path   []hash `json:"path"`
+	Number int    `json:"number"`
+}
+
+// hash is 32 bytes, in hex on the wire.
+type hash [32]byte
+
+// UnmarshalText reads 64 hex digits.
+func (h *hash) UnmarshalText(text []byte) error {
+	if len(text) != hex.EncodedLen(len(h)) {
+		return fmt.Errorf("a hash has %d hex digits, not %d", hex.EncodedLen(len(h)), len(text))
+	}
+	_, err := hex.Decode(h[:], text)
+	return err
+}
+
+// Run checks the draw and prints what was checked.
+func (c *verifyCmd) Run(ctx context.Context, std *stdio) error {
+	client, err := newAPIClient(c.URL, "")
+	if err != nil {
+		return err
+	}
+	var draw publishedDraw
+	if _, err := client.get(ctx, &draw, drawPath(c.Sale)...); err != nil {
+		return fmt.Errorf("read the draw of %s: %w", c.Sale, err)
+	}
+	if draw.State != "drawn" {
+		return fmt.Errorf("the lottery of %s is not drawn yet: it is %s", c.Sale, draw.State)
+	}
+	if c.Commitment != "" {
+		if err := draw.Commitment.UnmarshalText([]byte(c.Commitment)); err != nil {
+			return usagef("--commitment: %v", err)
+		}
+	}
+	leaves, err := client.entrants(ctx, c.Sale, draw.Count)
+	if err != nil {
+		return err
+	}
+	var mine *publishedEntry
+	if c.UserToken != "" {
+		client.token = c.UserToken
+		mine = new(publishedEntry)
+		if _, err := client.get(ctx, mine, drawPath(c.Sale, "mine")...); err != nil {
+			return fmt.Errorf("read the entry of the user: %w", err)
+		}
+	}
+	return printChecks(std.out, checkDraw(draw, leaves, mine))
+}
+
+func drawPath(sale saleID, more ...string) []string {
+	return append([]string{"api", "v1", "sales", string(sale), "draw"}, more...)
+}
+
+// entrants reads the entries of a draw, a line each.
+func (c *apiClient) entrants(ctx context.Context, sale saleID, count int) ([][32]byte, error) {
+	req, err := http.NewRequestWithContext(ctx, http.MethodGet, c.base.JoinPath(drawPath(sale, "entrants")...).String(), nil)
+	if err != nil {
+		return nil, fmt.Errorf("read the entries of %s: %w", sale, err)
+	}
+	resp, err := c.http.Do(req)
+	if err != nil {
+		return nil, fmt.Errorf("read the entries of %s: %w", sale, cause(err))
+	}
+	defer resp.Body.Close()
+	if resp.StatusCode != http.StatusOK {
+		answer, _ := io.ReadAll(io.LimitReader(resp.Body, maxAnswer))
+		return nil, problemOf(resp, answer)
+	}
+	leaves := make([][32]byte, 0, max(0, min(count, 1<<24)))
+	lines := bufio.NewScanner(resp.Body)
+	for lines.Scan() {
+		var leaf hash
+		if err := leaf.UnmarshalText(lines.Bytes()); err != nil {
+			return nil, fmt.Errorf("entry %d of %s: %w", len(leaves)+1, sale, err)
+		}
+		leaves = append(leaves, leaf)
+	}
+	if err := lines.Err(); err != nil {
+		return nil, fmt.Errorf("read the entries of %s: %w", sale, err)
+	}
+	return leaves, nil
+}
+
+// check is one thing that must hold of a draw.
+type check struct {
+	what, found string
+	holds       bool
+}
+
+// checkDraw repeats a draw. What does not hold makes the checks after it meaningless, so they end there.
+func checkDraw(draw publishedDraw, leaves [][32]byte, mine *publishedEntry) []check {
+	var checks []check
+	holds := func(what, found string, ok bool) bool {
+		checks = append(checks, check{what, found, ok})
+		return ok
+	}
+	if !holds("commitment", "the secret is the one that was committed to", queue.Commitment(draw.Secret) == draw.Commitment) ||
+		!holds("beacon", "the seed depends on the secret and the entries alone", draw.Beacon == queue.NoBeacon && draw.Value == "") ||
+		!holds("entries", fmt.Sprintf("%d are published, as many as were frozen", len(leaves)), len(leaves) == draw.Count) ||
+		!holds("root", "the entries have the root that was published", queue.NewMerkleTree(leaves).Root() == draw.Root) ||
+		!holds("seed", "it follows from the secret and the root", queue.DrawSeed(draw.Secret, draw.Root, draw.Value) == draw.Seed) {
+		return checks
+	}
+	order := queue.DrawOrder(draw.Seed, len(leaves))
+	holds("order", fmt.Sprintf("%d places are drawn", len(order)), true)
+	if mine == nil {
+		return checks
+	}
+	path := make([][32]byte, len(mine.Path))
+	for i, hash := range mine.Path {
+		path[i] = hash
+	}
+	nonce, err := hex.DecodeString(mine.Nonce)
+	_ = holds("your entry", "it is made of your user id and your nonce",
+		err == nil && len(nonce) == 16 && queue.Leaf(mine.User, [16]byte(nonce)) == mine.Leaf) &&
+		holds("your path", "your entry is among those that were frozen",
+			mine.Count == draw.Count && queue.VerifyPath(draw.Root, mine.Leaf, mine.Index, mine.Count, path)) &&
+		holds("your place", fmt.Sprintf("number %d is what was drawn for your entry", mine.Number),
+			mine.Number >= 1 && mine.Number <= len(order) && int(order[mine.Number-1]) == mine.Index)
+	return checks
+}
+
+// printChecks prints what was checked, and fails when something does not hold.
+func printChecks(out io.Writer, checks []check) error {
+	w := tabwriter.NewWriter(out, 0, 0, 2, ' ', 0)
+	for _, c := range checks {
+		verdict := "holds"
+		if !c.holds {
+			verdict = "DOES NOT HOLD"
+		}
+		fmt.Fprintf(w, "%s\t%s\t%s\n", c.what, verdict, c.found)
+	}
+	if err := w.Flush(); err != nil {
+		return fmt.Errorf("write the result: %w", err)
+	}
+	if last := checks[len(checks)-1]; !last.holds {
+		return errors.New("the draw does not hold: " + last.what)
+	}
+	return nil
+}

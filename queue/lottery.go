@@ -1,0 +1,149 @@
+package queue
+
+import (
+	"context"
+	"encoding/binary"
+	"fmt"
+	"math/bits"
+
+	"github.com/redis/go-redis/v9"
+)
+
+// leafPage and tablePage are how many bytes one command reads or writes, so that no other command waits long.
+const (
+	leafPage  = 1 << 20
+	tablePage = 256 << 10
+)
+
+// Freeze fixes who takes part in the draw of a lottery whose sale has opened, and sets Tickets, Live and Dropouts of the
+// draw. A draw that is frozen already, as the database has it, is taken to Redis as it is. It is false while there is
+// nothing to draw: before the opening, in a pause, and when it is drawn already. Doing it again gives the same. Errors:
+// Unavailable.
+func (q *Queue) Freeze(ctx context.Context, draw Draw) (Draw, bool, error) {
+	k := keysOf(draw.Sale)
+	args := []any{"", ""}
+	if draw.Frozen() {
+		args = []any{draw.Tickets, draw.Live}
+	}
+	v, err := q.run(ctx, "freeze", []string{k.meta}, args)
+	if err != nil {
+		return draw, false, err
+	}
+	if v == nil {
+		return draw, false, errNotHere(draw.Sale)
+	}
+	r := &reply{script: "freeze"}
+	if len(r.list(v, 0)) == 0 || r.err != nil {
+		return draw, false, r.err
+	}
+	row := r.list(v, 3)
+	tickets, live, drawn := r.int(row[0]), r.int(row[1]), r.int(row[2]) == 1
+	if r.err != nil || drawn {
+		return draw, false, r.err
+	}
+	if draw.Frozen() {
+		return draw, true, nil
+	}
+	// What was given up before stays as it is from now on: later ones are kept elsewhere.
+	dropouts, err := q.rdb.Get(ctx, k.dropout).Bytes()
+	if err != nil && err != redis.Nil { //nolint:errorlint // a nil reply is never wrapped
+		return draw, false, fmt.Errorf("read who left the lobby of sale %s: %w", draw.Sale, err)
+	}
+	draw.Tickets, draw.Live, draw.Dropouts = tickets, live, dropouts
+	if n := len(draw.LiveTickets()); int64(n) != live {
+		return draw, false, fmt.Errorf("sale %s has %d live entries, and %d are counted", draw.Sale, n, live)
+	}
+	return draw, true, nil
+}
+
+// LiveTickets are the tickets that take part, in their order: the entry with index i is LiveTickets()[i].
+func (d *Draw) LiveTickets() []uint32 {
+	tickets := make([]uint32, 0, d.Live)
+	for ticket := int64(1); ticket <= d.Tickets; ticket++ {
+		if !d.dropped(ticket) {
+			tickets = append(tickets, uint32(ticket))
+		}
+	}
+	return tickets
+}
+
+func (d *Draw) dropped(ticket int64) bool {
+	byteAt := ticket / 8
+	return byteAt < int64(len(d.Dropouts)) && d.Dropouts[byteAt]>>(7-ticket%8)&1 == 1
+}
+
+// Index is where the entry of a ticket stands among those that take part, from 0; -1 when it does not.
+func (d *Draw) Index(ticket int64) int64 {
+	if ticket < 1 || ticket > d.Tickets || d.dropped(ticket) {
+		return -1
+	}
+	index := ticket - 1
+	for i := int64(0); i*8 < ticket && i < int64(len(d.Dropouts)); i++ {
+		b := d.Dropouts[i]
+		if rest := ticket - i*8; rest < 8 {
+			b >>= 8 - rest // only tickets below this one
+		}
+		index -= int64(bits.OnesCount8(b))
+	}
+	return index
+}
+
+// Entries calls fn with the leaves of those who take part in a frozen draw, in the order of their tickets, some at a time.
+// Errors: Unavailable, those of fn.
+func (q *Queue) Entries(ctx context.Context, draw *Draw, fn func([][32]byte) error) error {
+	k := keysOf(draw.Sale)
+	for from := int64(0); from < draw.Tickets*32; from += leafPage {
+		page, err := q.rdb.GetRange(ctx, k.leaves, from, min(from+leafPage, draw.Tickets*32)-1).Bytes()
+		if err != nil {
+			return fmt.Errorf("read the entries of sale %s: %w", draw.Sale, err)
+		}
+		var leaves [][32]byte
+		for i := int64(0); i < leafPage/32 && from/32+i < draw.Tickets; i++ {
+			if ticket := from/32 + i + 1; !draw.dropped(ticket) {
+				var leaf [32]byte // whatever was not written is zero
+				if at := i * 32; at < int64(len(page)) {
+					copy(leaf[:], page[at:])
+				}
+				leaves = append(leaves, leaf)
+			}
+		}
+		if err := fn(leaves); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// Draw brings the numbers that a drawn lottery gives to Redis and lets the sale go on. It may be repeated, also by several
+// processes at once. Errors: Unavailable.
+func (q *Queue) Draw(ctx context.Context, draw Draw) error {
+	k := keysOf(draw.Sale)
+	table := draw.table()
+	for from := 0; from < len(table); from += tablePage {
+		page := table[from:min(from+tablePage, len(table))]
+		if err := q.rdb.SetRange(ctx, k.draw, int64(from), string(page)).Err(); err != nil {
+			return fmt.Errorf("write the numbers of sale %s: %w", draw.Sale, err)
+		}
+	}
+	v, err := q.run(ctx, "draw", []string{k.meta, k.draw, k.gone, k.leavers}, []any{draw.Tickets, draw.Live})
+	if err != nil {
+		return err
+	}
+	r := &reply{script: "draw"}
+	if r.int(v) < 0 {
+		return errNotHere(draw.Sale)
+	}
+	return r.err
+}
+
+// table is what the scripts read: the number of each ticket, 0 for a dropout, then the ticket of each number.
+func (d *Draw) table() []byte {
+	tickets, order := d.LiveTickets(), DrawOrder(d.Seed, int(d.Live))
+	table := make([]byte, 4*(d.Tickets+d.Live))
+	for place, index := range order {
+		ticket := tickets[index]
+		binary.BigEndian.PutUint32(table[4*(ticket-1):], uint32(place+1))
+		binary.BigEndian.PutUint32(table[4*(d.Tickets+int64(place)):], ticket)
+	}
+	return table
+}

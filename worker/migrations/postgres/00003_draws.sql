@@ -1,0 +1,16 @@
+-- +goose Up
+-- The lotteries: the secret of each, who took part, and what came of it. Kept here so that a loss of Redis, or a process that
+-- dies in the middle, cannot lead to a second draw. Hashes and the secret are in hex; what is not known yet is empty.
+
+CREATE TABLE draws (
+    sale_id    TEXT COLLATE "C" NOT NULL PRIMARY KEY,
+    secret     TEXT             NOT NULL,
+    beacon     TEXT             NOT NULL,
+    tickets    BIGINT           NOT NULL,
+    live       BIGINT           NOT NULL,
+    dropouts   BYTEA            NOT NULL,
+    root       TEXT             NOT NULL,
+    value      TEXT             NOT NULL,
+    seed       TEXT             NOT NULL,
+    updated_at BIGINT           NOT NULL
+);
