@@ -53,7 +53,7 @@ type Identities struct {
 	secrets [][]byte // the first signs
 	guests  [][]byte
 	seats   [][]byte
-	entries [][]byte // of the nonces in the entries of lotteries
+	entries [][]byte              // of the nonces in the entries of lotteries
 	tokens  []jwt.VerificationKey // of what Token takes
 	parser  *jwt.Parser
 	hmac    bool

@@ -31,7 +31,7 @@ export interface Sale {
   waiting: number;
   rate: number;
   limit: number;
-  line: { order: LineOrder };
+  line: { order: LineOrder; commitment?: string; beacon?: string };
   hold: number;
 }
 
@@ -65,6 +65,7 @@ export interface Lobby extends Base {
   entries: number;
   opens_at: number;
   order: LineOrder;
+  drawing?: boolean; // the sale has opened, and its lottery is being drawn
 }
 
 export interface Queued extends Base {

@@ -1,6 +1,7 @@
 import { signal } from "@preact/signals";
 import { Backoff } from "./backoff.ts";
 import { Clock } from "./clock.ts";
+import type { Checked } from "./draw.ts";
 import { askGuest, forget, held, type Identity, memoryOf, type Store } from "./identity.ts";
 import { Sluice } from "./sluice.ts";
 import { initial, type State } from "./state.ts";
@@ -15,6 +16,7 @@ export interface Actions {
   leave(): void;
   join(code?: string): void;
   restart(): void;
+  checkDraw(): Promise<Checked[]>;
 }
 
 /** One sale's page: finds out who the shopper is, then keeps them connected. */
@@ -22,13 +24,16 @@ export class Session implements Actions {
   readonly state = signal<State>(initial);
   readonly gate = signal<Gate>("open");
   readonly clock = new Clock();
+  private readonly noted: string; // where the commitment of a lottery is kept, as it was in the lobby
   private client: Sluice | undefined;
   private renewed = false;
 
   constructor(
     private readonly sale: string,
     private readonly store: Store,
-  ) {}
+  ) {
+    this.noted = `sluice:draw:${sale}`;
+  }
 
   async start(): Promise<void> {
     const identity = held(this.store) ?? (await this.guest());
@@ -55,6 +60,12 @@ export class Session implements Actions {
     void this.start();
   }
 
+  /** Repeats the draw of a lottery. The code for it is fetched only when somebody asks. */
+  async checkDraw(): Promise<Checked[]> {
+    const { fetchAndCheck } = await import("./draw.ts");
+    return fetchAndCheck(this.sale, held(this.store)?.token ?? "", this.store.read<string>(this.noted));
+  }
+
   recheck(): void {
     this.client?.recheck();
   }
@@ -71,6 +82,10 @@ export class Session implements Actions {
           this.renewed = true;
           this.restart();
           return;
+        }
+        const commitment = state.sale?.line.commitment;
+        if (commitment && state.view.name === "lobby" && this.store.read(this.noted) === undefined) {
+          this.store.write(this.noted, commitment); // so that the operator is bound to what was shown before the draw
         }
         now.value = this.clock.now(); // the clocks that come with the new state start right
         this.state.value = state;

@@ -11,7 +11,7 @@ import { Sales } from "../src/views/list.tsx";
 import { SaleView } from "../src/views/sale.tsx";
 import { order, queued, sale, T, turn, welcome } from "./stage.ts";
 
-const doing = { grab: vi.fn(), leave: vi.fn(), join: vi.fn(), restart: vi.fn() };
+const doing = { grab: vi.fn(), leave: vi.fn(), join: vi.fn(), restart: vi.fn(), checkDraw: vi.fn() };
 let root: HTMLElement;
 
 beforeEach(() => {
@@ -56,6 +56,23 @@ const views: Record<string, [State, string[], string[], Gate?]> = {
     told({ type: "lobby", at: T, entries: 1234, opens_at: T + 3_725_000, order: "lottery" }),
     ["1:02:05", "1,234 people waiting", "by a draw"],
     ["1:02:05", "1,234 人等候中", "抽签"],
+  ],
+  "lottery that binds itself": [
+    arrived(welcome({ sale: sale({ line: { order: "lottery", commitment: "9f86d081" } }) }), {
+      type: "lobby",
+      at: T,
+      entries: 2,
+      opens_at: T - 1,
+      order: "lottery",
+      drawing: true,
+    }),
+    ["Drawing…", "9f86d081", "nobody can change"],
+    ["正在抽签", "9f86d081", "无法更改"],
+  ],
+  "line that was drawn": [
+    arrived(welcome({ sale: sale({ line: { order: "lottery" } }) }), queued({ reason: "left" })),
+    ["Your number was drawn", "Check the draw", "have left the line"],
+    ["由抽签产生", "核验抽签", "离开了队伍"],
   ],
   "lobby in order of arrival": [
     told({ type: "lobby", at: T, entries: 1, opens_at: T + 5_000, order: "fifo" }),

@@ -54,9 +54,15 @@ function Body({ state, actions }: { state: State; actions: Actions }) {
     case "scheduled":
       return <ScheduledView view={view} />;
     case "lobby":
-      return <LobbyView view={view} number={state.number} />;
+      return <LobbyView view={view} number={state.number} commitment={sale?.line.commitment} />;
     case "queued":
-      return <QueuedView view={view} paused={state.pause !== undefined} />;
+      return (
+        <QueuedView
+          view={view}
+          paused={state.pause !== undefined}
+          check={sale?.line.order === "lottery" ? () => actions.checkDraw() : undefined}
+        />
+      );
     case "turn":
       return <TurnView state={state} view={view} actions={actions} />;
     case "order":

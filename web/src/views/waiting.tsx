@@ -1,6 +1,8 @@
+import type { Checked } from "../draw.ts";
 import { language } from "../lang/index.ts";
 import type { View } from "../state.ts";
 import { now } from "../ticker.ts";
+import { Commitment, DrawCheck } from "./draw.tsx";
 import { Bar, Countdown, Fact } from "./parts.tsx";
 import { etaWords } from "./words.ts";
 
@@ -17,14 +19,24 @@ export function ScheduledView({ view }: { view: View & { name: "scheduled" } }) 
   );
 }
 
-export function LobbyView({ view, number }: { view: View & { name: "lobby" }; number: number | undefined }) {
+export function LobbyView({
+  view,
+  number,
+  commitment,
+}: {
+  view: View & { name: "lobby" };
+  number: number | undefined;
+  commitment: string | undefined;
+}) {
   const { t, f } = language.value;
   const direct = view.order === "off";
   return (
     <section class="card">
       <h1>{direct ? t.lobbyOff : t.lobby}</h1>
       <p class="label">{t.opensIn}</p>
-      <p class="big">{view.opens_at > now.value ? <Countdown until={view.opens_at} /> : t.opening}</p>
+      <p class="big">
+        {view.opens_at > now.value ? <Countdown until={view.opens_at} /> : view.drawing ? t.drawing : t.opening}
+      </p>
       {!direct && (
         <p class="label">
           {t.lobbyEntries(view.entries, f.number(view.entries))}
@@ -32,6 +44,7 @@ export function LobbyView({ view, number }: { view: View & { name: "lobby" }; nu
         </p>
       )}
       <p class="more">{direct ? t.lobbyDirect : view.order === "lottery" ? t.lobbyLottery : t.lobbyFifo}</p>
+      {commitment && <Commitment commitment={commitment} />}
     </section>
   );
 }
@@ -44,7 +57,15 @@ function progress(number: number, ahead: number): number {
   return number <= 1 ? 1 : 1 - ahead / (number - 1);
 }
 
-export function QueuedView({ view, paused }: { view: View & { name: "queued" }; paused: boolean }) {
+export function QueuedView({
+  view,
+  paused,
+  check,
+}: {
+  view: View & { name: "queued" };
+  paused: boolean;
+  check: (() => Promise<Checked[]>) | undefined; // repeats the draw, where there was one
+}) {
   const { t, f } = language.value;
   const next = view.ahead === 0;
   return (
@@ -80,6 +101,7 @@ export function QueuedView({ view, paused }: { view: View & { name: "queued" }; 
         <p class="more">{view.stock === "held" ? t.heldMore : t.goneMore}</p>
       )}
       <p class="more">{t.keepOpen}</p>
+      {check && <DrawCheck check={check} />}
     </section>
   );
 }
