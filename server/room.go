@@ -36,6 +36,7 @@ type room struct {
 	left    map[int64]bool // tickets whose last session here has ended
 	came    map[int64]bool // tickets that may have been told of wrongly, and are here
 	strange bool           // this node counted as dead: all who are here must be told of again
+	leased  bool           // it ever had a lease
 	jolted  jolted
 }
 

@@ -62,7 +62,7 @@ func (r *room) tellPresence(lease bool) {
 		r.log.Warn("the line cannot be told who is here; the next tick tries once more", "sale", r.sale, "seats", len(seats), "err", err)
 	case r.strange:
 		r.strange = false
-		if r.newest != nil { // else the node has only just begun
+		if r.leased { // else the node has only just begun
 			r.log.Info("this node counted as dead; the line was told again who is here", "sale", r.sale, "seats", len(seats))
 		}
 	}

@@ -46,6 +46,7 @@ type itemView struct {
 
 type lineView struct {
 	Order      queue.LineOrder `json:"order"`
+	Grace      int64           `json:"grace,omitempty"`      // how long a seat is kept while nobody of it is here
 	Commitment string          `json:"commitment,omitempty"` // of a lottery: the SHA-256 of its secret, in hex
 	Beacon     string          `json:"beacon,omitempty"`     // what else its seed depends on
 }
@@ -65,7 +66,7 @@ func viewOf(snap *queue.Snapshot) saleView {
 		Waiting:  snap.Waiting(),
 		Rate:     snap.Rate,
 		Limit:    sale.Limit,
-		Line:     lineView{Order: sale.Line.Order},
+		Line:     lineView{Order: sale.Line.Order, Grace: sale.Line.Grace.Milliseconds()},
 		Hold:     sale.Hold.Milliseconds(),
 	}
 	if sale.Line.Order == queue.Lottery {

@@ -61,6 +61,12 @@ export class Format {
     return low === high ? format.format(low) : format.formatRange(low, high);
   }
 
+  /** A length that must not be promised longer than it is: whole hours, minutes or seconds. */
+  length(ms: number): string {
+    if (ms >= 2 * 3_600_000) return this.unit(Math.floor(ms / 3_600_000), "hour");
+    return ms >= 60_000 ? this.unit(Math.floor(ms / 60_000), "minute") : this.unit(Math.floor(ms / 1000), "second");
+  }
+
   /** A text of the sale in this language, else in English, else in whatever it has. */
   text(text: Text | undefined, fallback: string): string {
     if (typeof text === "string") return text;

@@ -31,7 +31,7 @@ export interface Sale {
   waiting: number;
   rate: number;
   limit: number;
-  line: { order: LineOrder; commitment?: string; beacon?: string };
+  line: { order: LineOrder; grace?: number; commitment?: string; beacon?: string }; // grace absent = none
   hold: number;
 }
 

@@ -22,7 +22,7 @@ export function sale(change: Partial<Sale> = {}): Sale {
     waiting: 100,
     rate: 10,
     limit: 1,
-    line: { order: "fifo" },
+    line: { order: "fifo", grace: 600_000 },
     hold: 900_000,
     ...change,
   };

@@ -87,8 +87,8 @@ const views: Record<string, [State, string[], string[], Gate?]> = {
   opening: [told({ type: "lobby", at: T, entries: 1, opens_at: T, order: "fifo" }), ["Opening…"], ["正在开售…"]],
   queued: [
     told(queued({ ahead: 1872, number: 5210, total: 9000, eta_ms: 130_000, eta_max_ms: 250_000, recalled: 2 })),
-    ["1,872", "about 2–5 minutes", "5,210", "9,000", "2 people returning", "Good"],
-    ["1,872", "约 2-5分钟", "5,210", "9,000", "2 位", "较大"],
+    ["1,872", "about 2–5 minutes", "5,210", "9,000", "2 people returning", "Good", "within 10 minutes"],
+    ["1,872", "约 2-5分钟", "5,210", "9,000", "2 位", "较大", "10分钟内"],
   ],
   next: [
     told(queued({ ahead: 0, eta_ms: 1 })),

@@ -49,7 +49,8 @@ export const en = {
   lobbyLottery:
     "When the sale opens, everyone who is here by then is put in order by a draw. Coming earlier brings no advantage. Anyone can check the draw afterwards.",
   drawing: "Drawing…",
-  commitment: "The draw is fixed by a secret that nobody can change any more. Its fingerprint:",
+  commitment:
+    "The draw is fixed by a secret that nobody can change any more, and by who is here. That the shop enters nobody of its own is a matter of trust. Fingerprint of the secret:",
   drawn: "Your number was drawn when the sale opened. You can have your browser repeat the draw.",
   drawCheck: "Check the draw",
   drawBusy: "Checking…",
@@ -91,7 +92,8 @@ export const en = {
     unlikely: "The units left will probably not reach as far as your place. You may stay; it is kept.",
   },
   heldMore: "All units are reserved. If an order is not paid in time, its units go to the people in line.",
-  keepOpen: "You may reload or close this page and come back: your number stays the same.",
+  keepOpen: (grace: string) =>
+    `You may reload this page. If you close it, come back within ${grace}: your number stays the same.`,
   jumped: {
     left: "People ahead of you have left the line.",
     rate: "The pace of the line has changed.",

@@ -46,7 +46,7 @@ export const zh: Messages = {
   lobbyEntries: (_, w) => `${w} 人等候中`,
   lobbyLottery: "开售时，所有已入场的人将由抽签决定先后，早到没有优势。抽签结果事后人人可以核验。",
   drawing: "正在抽签…",
-  commitment: "抽签由一个已无法更改的秘密值决定，其指纹为：",
+  commitment: "抽签由一个已无法更改的秘密值和在场的人决定。商家不自行添加参与者，这一点有赖信任。秘密值的指纹：",
   drawn: "您的号码在开售时由抽签产生。您可以让浏览器重新验算一遍。",
   drawCheck: "核验抽签",
   drawBusy: "正在核验…",
@@ -88,7 +88,7 @@ export const zh: Messages = {
     unlikely: "剩余商品很可能轮不到您的位置。您可以继续等候，位置会一直保留。",
   },
   heldMore: "所有商品均已预留。若有订单未按时付款，商品将依次给到排队的人。",
-  keepOpen: "您可以刷新或关闭本页再回来，号码不会改变。",
+  keepOpen: (grace) => `您可以刷新本页。若关闭本页，请在 ${grace}内回来，号码不会改变。`,
   jumped: {
     left: "您前面有人离开了队伍。",
     rate: "放行速度有变化。",

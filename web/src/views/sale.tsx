@@ -60,6 +60,7 @@ function Body({ state, actions }: { state: State; actions: Actions }) {
         <QueuedView
           view={view}
           paused={state.pause !== undefined}
+          grace={sale?.line.grace}
           check={sale?.line.order === "lottery" ? () => actions.checkDraw() : undefined}
         />
       );

@@ -60,10 +60,12 @@ function progress(number: number, ahead: number): number {
 export function QueuedView({
   view,
   paused,
+  grace,
   check,
 }: {
   view: View & { name: "queued" };
   paused: boolean;
+  grace: number | undefined; // how long the seat is kept while nobody is here, ms
   check: (() => Promise<Checked[]>) | undefined; // repeats the draw, where there was one
 }) {
   const { t, f } = language.value;
@@ -100,7 +102,7 @@ export function QueuedView({
       ) : (
         <p class="more">{view.stock === "held" ? t.heldMore : t.goneMore}</p>
       )}
-      <p class="more">{t.keepOpen}</p>
+      {grace !== undefined && <p class="more">{t.keepOpen(f.length(grace))}</p>}
       {check && <DrawCheck check={check} />}
     </section>
   );
