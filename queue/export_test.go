@@ -55,3 +55,19 @@ func KeysOf(sale string) []string {
 		k.winners, k.past, k.outbox, k.news,
 	}
 }
+
+// JoinAll joins many at once, and returns an error for each.
+func JoinAll(q *Queue, ctx context.Context, sale string, reqs []JoinRequest) []error {
+	_, errs := q.joinBatch(ctx, sale, reqs)
+	return errs
+}
+
+// TurnsOf are the numbers that have a turn.
+func TurnsOf(q *Queue, ctx context.Context, sale string) []int64 {
+	r := &reply{script: "turns"}
+	var numbers []int64
+	for _, number := range q.rdb.ZRange(ctx, keysOf(sale).turns, 0, -1).Val() {
+		numbers = append(numbers, r.int(number))
+	}
+	return numbers
+}
