@@ -12,7 +12,7 @@ import (
 // leafPage and tablePage are how many bytes one command reads or writes, so that no other command waits long.
 const (
 	leafPage  = 1 << 20
-	tablePage = 256 << 10
+	tablePage = 1 << 20
 )
 
 // Freeze fixes who takes part in the draw of a lottery whose sale has opened, and sets Tickets, Live and Dropouts of the

@@ -35,6 +35,7 @@ type Watcher struct {
 	kick     chan struct{}
 	first    chan struct{} // closed by the first tick
 	newest   atomic.Pointer[Snapshot]
+	ticked   atomic.Int64 // when the last tick that succeeded began, on this machine's clock, ns since the epoch
 	log      *slog.Logger
 
 	// Only Run touches these.
@@ -64,6 +65,14 @@ func (w *Watcher) Snapshot() *Snapshot { return w.newest.Load() }
 // First is closed when the first snapshot is there.
 func (w *Watcher) First() <-chan struct{} { return w.first }
 
+// Age is how long ago the last tick that succeeded began; 0 before the first.
+func (w *Watcher) Age() time.Duration {
+	if at := w.ticked.Load(); at > 0 {
+		return time.Since(time.Unix(0, at))
+	}
+	return 0
+}
+
 // Kick makes the next tick come at once. A tick that is under way does not count: the next one begins after the kick.
 func (w *Watcher) Kick() {
 	select {
@@ -91,6 +100,9 @@ func (w *Watcher) Run(ctx context.Context) error {
 		}
 		begun := time.Now()
 		more, err := w.tick(ctx)
+		if err == nil {
+			w.ticked.Store(begun.UnixNano())
+		}
 		if ctx.Err() != nil {
 			return ctx.Err()
 		}

@@ -6,33 +6,38 @@ import "github.com/prometheus/client_golang/prometheus"
 // so dashboards take the maximum over nodes and not the sum.
 type collector struct {
 	sales Snapshots
+	age   func() float64 // seconds since the oldest of this node's leases was renewed
 
-	waiting, turns, served, admitted, stock *prometheus.Desc
+	waiting, turns, served, admitted, stock, lease *prometheus.Desc
 }
 
-func newCollector(sales Snapshots) *collector {
+func newCollector(sales Snapshots, age func() float64) *collector {
 	desc := func(name, help string, labels ...string) *prometheus.Desc {
 		return prometheus.NewDesc("sluice_"+name, help, append([]string{"sale"}, labels...), nil)
 	}
 	return &collector{
 		sales:    sales,
+		age:      age,
 		waiting:  desc("waiting", "Seats that wait to be called."),
 		turns:    desc("turns_active", "Turns outstanding."),
 		served:   desc("served", "The cursor: numbers up to here were called or passed."),
 		admitted: desc("admitted_total", "Turns given."),
 		stock:    desc("stock", "Units left.", "item"),
+		lease: prometheus.NewDesc("sluice_node_lease_age_seconds",
+			"Time since this node last told every sale that it lives; from 3 on its shoppers count as away.", nil, nil),
 	}
 }
 
 // Describe implements prometheus.Collector.
 func (c *collector) Describe(ch chan<- *prometheus.Desc) {
-	for _, desc := range []*prometheus.Desc{c.waiting, c.turns, c.served, c.admitted, c.stock} {
+	for _, desc := range []*prometheus.Desc{c.waiting, c.turns, c.served, c.admitted, c.stock, c.lease} {
 		ch <- desc
 	}
 }
 
 // Collect implements prometheus.Collector.
 func (c *collector) Collect(ch chan<- prometheus.Metric) {
+	ch <- prometheus.MustNewConstMetric(c.lease, prometheus.GaugeValue, c.age())
 	for _, s := range c.sales.All() {
 		id := s.Sale.ID
 		gauge := func(desc *prometheus.Desc, value int64, labels ...string) {

@@ -10,6 +10,7 @@ type metrics struct {
 	grabs   *prometheus.CounterVec // by sale and result
 	grabbed prometheus.Histogram   // seconds from the request to its result
 	limited *prometheus.CounterVec // by what limit
+	turned  prometheus.Histogram   // seconds from a turn being given to its frame
 }
 
 // newMetrics registers with registerer, or nowhere when it is nil.
@@ -24,6 +25,11 @@ func newMetrics(registerer prometheus.Registerer) *metrics {
 			Name:    "sluice_grab_seconds",
 			Help:    "Time from a grab to its result.",
 			Buckets: []float64{.0005, .001, .0025, .005, .01, .025, .05, .1, .25, .5, 1, 2.5},
+		}),
+		turned: auto.NewHistogram(prometheus.HistogramOpts{
+			Name:    "sluice_turn_seconds",
+			Help:    "Time from a turn being given, on whatever node, to its frame being handed to the shopper's connection.",
+			Buckets: []float64{.001, .0025, .005, .01, .025, .05, .1, .15, .25, .5, 1, 2.5},
 		}),
 		limited: auto.NewCounterVec(prometheus.CounterOpts{
 			Name: "sluice_limited_total",

@@ -70,6 +70,17 @@ func (g *registry) Kick(sale string) {
 	}
 }
 
+// leaseAge is how long ago, in seconds, the sale that was ticked longest ago was; 0 without a sale.
+func (g *registry) leaseAge() float64 {
+	g.mu.RLock()
+	defer g.mu.RUnlock()
+	var oldest time.Duration
+	for _, r := range g.rooms {
+		oldest = max(oldest, r.watch.Age())
+	}
+	return oldest.Seconds()
+}
+
 // await opens the room of a sale that exists, without waiting for the next reload, and waits until it was read once. It
 // returns nil when ctx ends first.
 func (g *registry) await(ctx context.Context, sale string) *queue.Snapshot {
@@ -164,6 +175,7 @@ func (g *registry) openLocked(ctx context.Context, id string) {
 		done: make(chan struct{}),
 	}
 	r.draw = func() { s.drawer.wake(id) }
+	r.turned = func(given int64) { s.counted.turned.Observe(float64(s.now().UnixMilli()-given) / 1000) }
 	g.rooms[id] = r
 	go func() {
 		defer close(r.done)

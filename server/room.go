@@ -14,13 +14,14 @@ import (
 // changed for whom, and hands frames to the hub; the hub writes them. Nothing here waits for a shopper, and a waiting
 // shopper costs Redis nothing.
 type room struct {
-	sale  string
-	line  line
-	order func(context.Context, queue.Order) queue.Order                     // the order in its present status
-	fate  func(context.Context, queue.Order, queue.Seat) (queue.Order, bool) // of one whose mark is gone; see Server.fate
-	log   *slog.Logger
-	watch *queue.Watcher
-	draw  func() // draws the lottery of a sale that has opened; nil = none is ever to be drawn here
+	sale   string
+	line   line
+	order  func(context.Context, queue.Order) queue.Order                     // the order in its present status
+	fate   func(context.Context, queue.Order, queue.Seat) (queue.Order, bool) // of one whose mark is gone; see Server.fate
+	log    *slog.Logger
+	watch  *queue.Watcher
+	turned func(given int64) // is told when somebody is told of a turn, and when that was given, ms since the epoch; nil = nobody is
+	draw   func()            // draws the lottery of a sale that has opened; nil = none is ever to be drawn here
 
 	mu       sync.Mutex
 	seats    map[string]*seat // by user

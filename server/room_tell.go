@@ -128,6 +128,9 @@ func (r *room) push(snap *queue.Snapshot, here *seat, now told, tellLobby bool) 
 		here.told = now // that was told, and is all there is to say
 	case now.status != here.told.status, now.order != here.told.order,
 		mayGrab && (now.until != here.told.until || here.told.stock != queue.Available):
+		if now.status == queue.Turn && here.told.status == queue.Waiting && r.turned != nil {
+			r.turned(now.until - snap.Sale.Line.Turn.Milliseconds())
+		}
 		here.told = now
 		r.send(here, hub.NewFrame(encode(stateOf(snap, here.Seat))), false)
 	case waiting && snap.State == queue.Lobby:

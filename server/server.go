@@ -227,7 +227,7 @@ func newServer(opts Options, line line) (*Server, error) {
 		s.opts.Snapshots = s.registry
 	}
 	if opts.Registerer != nil {
-		opts.Registerer.MustRegister(newCollector(s.opts.Snapshots))
+		opts.Registerer.MustRegister(newCollector(s.opts.Snapshots, s.registry.leaseAge))
 	}
 	s.echo.IPExtractor = address
 	s.echo.HTTPErrorHandler = s.fail

@@ -72,6 +72,9 @@ func (s *shopper) handle(f *frame, now time.Time) bool {
 func (s *shopper) welcome(f *frame) {
 	s.welcomed = true
 	s.seat = firstOf(f.Seat, s.seat)
+	if s.number > 0 && f.Number > 0 && f.Number != s.number {
+		s.crowd.counters.moved.Add(1)
+	}
 	if f.Number != s.number || f.Epoch != s.epoch {
 		s.number, s.epoch, s.ahead = f.Number, f.Epoch, -1
 	}

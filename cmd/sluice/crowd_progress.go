@@ -60,6 +60,7 @@ type crowdCounters struct {
 	duplicates  atomic.Int64 // shoppers told of a second order
 	unconfirmed atomic.Int64 // shoppers at the end with an order that was never confirmed
 	aheadRose   atomic.Int64 // times that a shopper's place in the line became worse
+	moved       atomic.Int64 // times that a shopper came back to another number
 }
 
 // crowdProgress is a crowd at one moment.

@@ -30,6 +30,7 @@ type crowdReport struct {
 	Duplicates  int64 `json:"duplicates"`   // shoppers told of two orders
 	Shared      int64 `json:"shared"`       // orders told to two shoppers
 	AheadRose   int64 `json:"ahead_rose"`   // times that a place in the line became worse
+	Moved       int64 `json:"moved"`        // times that a shopper came back to another number
 	ToldUnits   int64 `json:"told_units"`   // units of live orders that the shoppers know of
 	LapsedUnits int64 `json:"lapsed_units"` // of them those whose time to pay was over at the audit
 
@@ -55,7 +56,7 @@ func (c *crowd) report(elapsed time.Duration) crowdReport {
 		Joined: p.Joined, Admitted: p.Admitted, Results: p.Results,
 		Reconnects: p.Reconnects, Refused: p.Refused, Limited: p.Limited,
 		Unanswered: int64(c.opts.Users) - p.Finished(), Unconfirmed: c.counters.unconfirmed.Load(),
-		Duplicates: c.counters.duplicates.Load(), AheadRose: c.counters.aheadRose.Load(),
+		Duplicates: c.counters.duplicates.Load(), AheadRose: c.counters.aheadRose.Load(), Moved: c.counters.moved.Load(),
 		Join: c.times.join.latency(), Turn: c.times.turns.latency(), Grab: c.times.grab.latency(), Confirm: c.times.confirm.latency(),
 	}
 	r.Orders, r.Shared, r.Failures = c.ledger.read()
@@ -93,6 +94,7 @@ func (r *crowdReport) judge() {
 	found(r.Duplicates, "%d shoppers were told of two orders")
 	found(r.Shared, "%d orders were told to two shoppers")
 	found(r.AheadRose, "a place in the line became worse %d times")
+	found(r.Moved, "a shopper came back to another number %d times")
 	found(r.Results[outcomeFailed.String()], "%d shoppers were refused with an error")
 
 	told := r.explains()

@@ -20,6 +20,7 @@ func mayImport() map[string][]string {
 		"cmd/sluice":      {"server", "hub", "queue", "lua", "worker", "web"},
 		"deploy/services": {},
 		"deploy/faults":   {"server"},
+		"deploy/lobby":    {"queue"},
 		"server":          {"queue", "hub", "web", "fault"},
 		"hub":             {},
 		"queue":           {"lua", "fault"},
