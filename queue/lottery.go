@@ -114,11 +114,10 @@ func (q *Queue) Entries(ctx context.Context, draw *Draw, fn func([][32]byte) err
 	return nil
 }
 
-// Draw brings the numbers that a drawn lottery gives to Redis and lets the sale go on. It may be repeated, also by several
-// processes at once. Errors: Unavailable.
-func (q *Queue) Draw(ctx context.Context, draw Draw) error {
+// Draw brings the numbers that a drawn lottery gives to Redis, as Table makes them, and lets the sale go on. It may be
+// repeated, also by several processes at once. Errors: Unavailable.
+func (q *Queue) Draw(ctx context.Context, draw Draw, table []byte) error {
 	k := keysOf(draw.Sale)
-	table := draw.table()
 	for from := 0; from < len(table); from += tablePage {
 		page := table[from:min(from+tablePage, len(table))]
 		if err := q.rdb.SetRange(ctx, k.draw, int64(from), string(page)).Err(); err != nil {
@@ -136,8 +135,9 @@ func (q *Queue) Draw(ctx context.Context, draw Draw) error {
 	return r.err
 }
 
-// table is what the scripts read: the number of each ticket, 0 for a dropout, then the ticket of each number.
-func (d *Draw) table() []byte {
+// Table is what the scripts read of a drawn lottery, four bytes an entry: the number of each ticket, 0 for a dropout, then the
+// ticket of each number. It takes tens of milliseconds for a million.
+func (d *Draw) Table() []byte {
 	tickets, order := d.LiveTickets(), DrawOrder(d.Seed, int(d.Live))
 	table := make([]byte, 4*(d.Tickets+d.Live))
 	for place, index := range order {

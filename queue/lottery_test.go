@@ -108,7 +108,7 @@ func TestALotteryPutsTheLobbyInTheOrderThatIsDrawn(t *testing.T) {
 		}
 		draw.Seed = queue.DrawSeed(draw.Secret, draw.Root, "")
 		for range 2 {
-			if err := l.Draw(t.Context(), draw); err != nil {
+			if err := l.Draw(t.Context(), draw, draw.Table()); err != nil {
 				t.Fatal(err)
 			}
 		}
@@ -170,7 +170,7 @@ func TestALotteryOutlivesTheLossOfRedis(t *testing.T) {
 		}
 		draw := freeze(t, l, sale)
 		draw.Seed = queue.DrawSeed(draw.Secret, draw.Root, "")
-		if err := l.Draw(t.Context(), draw); err != nil {
+		if err := l.Draw(t.Context(), draw, draw.Table()); err != nil {
 			t.Fatal(err)
 		}
 		tick := queue.NewTicker(l.Queue, sale.ID)

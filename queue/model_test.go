@@ -829,7 +829,7 @@ func compareWithModel(t *rapid.T, l modelLine, done map[string]int) {
 				t.Fatalf("%d of %d tickets with %d entries take part, want %d of %d", draw.Live, draw.Tickets, leaves, want, m.issued)
 			}
 			for range rapid.IntRange(1, 2).Draw(t, "times") {
-				must(any().Draw(ctx, draw), "draw")
+				must(any().Draw(ctx, draw, draw.Table()), "draw")
 			}
 			m.draw(queue.DrawOrder(draw.Seed, int(draw.Live)))
 		},

@@ -69,7 +69,7 @@ func (q *Queue) Install(ctx context.Context, sale Sale, reach Reach) error {
 	if err != nil || !open || !draw.Drawn() {
 		return err
 	}
-	return q.Draw(ctx, draw)
+	return q.Draw(ctx, draw, draw.Table())
 }
 
 // Reach is how far the line of a sale had got when that was written down last: after a loss of Redis, numbers are given

@@ -116,12 +116,15 @@ func (d *drawer) draw(ctx context.Context, sale string) error {
 		}
 	}
 	rooted := time.Now()
-	if err := s.line.Draw(ctx, draw); err != nil {
+	table := draw.Table()
+	shuffled := time.Now()
+	if err := s.line.Draw(ctx, draw, table); err != nil {
 		return err
 	}
 	s.opts.Snapshots.Kick(sale)
 	s.log.Info("the lottery is drawn", "sale", sale, "entries", draw.Live, "root", hex.EncodeToString(draw.Root[:]),
-		"rooted_ms", rooted.Sub(begun).Milliseconds(), "written_ms", time.Since(rooted).Milliseconds())
+		"rooted_ms", rooted.Sub(begun).Milliseconds(), "shuffled_ms", shuffled.Sub(rooted).Milliseconds(),
+		"written_ms", time.Since(shuffled).Milliseconds())
 	return nil
 }
 

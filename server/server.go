@@ -86,7 +86,7 @@ type line interface {
 	Lease(ctx context.Context, name, holder string, lasts time.Duration) (bool, error)
 	Freeze(ctx context.Context, draw queue.Draw) (queue.Draw, bool, error)
 	Entries(ctx context.Context, draw *queue.Draw, fn func([][32]byte) error) error
-	Draw(ctx context.Context, draw queue.Draw) error
+	Draw(ctx context.Context, draw queue.Draw, table []byte) error
 	Reclaim(ctx context.Context, sale string, served int64, seats []queue.Seat) error
 	Grab(ctx context.Context, req queue.GrabRequest) (queue.Grabbed, error)
 

@@ -29,6 +29,16 @@ func main() {
 	}
 }
 
+// again does something up to five times, while answers are lost: joining or leaving twice is as good as once.
+func again(do func() error) (err error) {
+	for range 5 {
+		if err = do(); err == nil {
+			return nil
+		}
+	}
+	return err
+}
+
 func fill(ctx context.Context, redisURL, sale string, entries, leave int64) error {
 	rdb, err := queue.Connect(redisURL, 8)
 	if err != nil {
@@ -46,13 +56,13 @@ func fill(ctx context.Context, redisURL, sale string, entries, leave int64) erro
 			for i := next.Add(1); i <= entries && failed.Load() == nil; i = next.Add(1) {
 				user := fmt.Sprintf("entrant-%d", i)
 				leaf := sha256.Sum256([]byte(user))
-				join := queue.JoinRequest{Sale: sale, User: user, Leaf: leaf[:]}
-				seat, err := q.Join(ctx, join)
-				for again := 0; queue.CodeOf(err) == queue.Unavailable && again < 5; again++ {
-					seat, err = q.Join(ctx, join) // an answer was lost; joining twice is as good as once
-				}
+				var seat queue.Seat
+				err := again(func() (err error) {
+					seat, err = q.Join(ctx, queue.JoinRequest{Sale: sale, User: user, Leaf: leaf[:]})
+					return err
+				})
 				if err == nil && leave > 0 && i%leave == 0 {
-					err = q.Leave(ctx, sale, user, seat.Ticket)
+					err = again(func() error { return q.Leave(ctx, sale, user, seat.Ticket) })
 				}
 				if err != nil {
 					failed.Store(&err)
