@@ -1,6 +1,7 @@
 package server
 
 import (
+	compare "cmp"
 	"context"
 	"encoding/json"
 	"errors"
@@ -39,6 +40,9 @@ type stage struct {
 	fates map[string]queue.OrderStatus // what becomes of orders that Redis does not have
 	fails bool
 	asked [][]string
+	told  []queue.Presence // what the line was told of who is here
+	deaf  bool             // the line cannot be told
+	while func()           // what happens while it is told; may be nil
 }
 
 // silent is a handler of sessions that say nothing.
@@ -67,6 +71,19 @@ func (l askedLine) LookMany(_ context.Context, _ string, users []string) ([]queu
 		seats[i].User = user
 	}
 	return seats, nil
+}
+
+func (l askedLine) Tell(_ context.Context, _ string, seats []queue.Presence) error {
+	if while := l.stage.while; while != nil {
+		l.stage.while = nil
+		while()
+	}
+	if l.stage.deaf {
+		return errors.New("away")
+	}
+	slices.SortFunc(seats, func(a, b queue.Presence) int { return compare.Compare(a.Ticket, b.Ticket) })
+	l.stage.told = append(l.stage.told, seats...)
+	return nil
 }
 
 func newStage(t *testing.T) *stage {
@@ -159,7 +176,11 @@ func (e *ear) hears(want ...string) {
 			order := f.order(e.T)
 			got = append(got, fmt.Sprintf("order %s %s", order.ID, order.Status))
 		case "queued":
-			got = append(got, fmt.Sprintf("queued %d behind %d", f.Number, f.Ahead))
+			said := fmt.Sprintf("queued %d behind %d", f.Number, f.Ahead)
+			if f.Reason != "" {
+				said += " because of " + f.Reason
+			}
+			got = append(got, said)
 		default:
 			got = append(got, f.Type)
 		}
@@ -219,7 +240,7 @@ func TestNothingIsToldToASessionBeforeItsState(t *testing.T) {
 	s.snap.State = queue.Open
 	s.tick()
 	ann.hears("resumed")
-	bob.hears("resumed", "queued 12 behind 1")
+	bob.hears("resumed", "queued 12 behind 1 because of paused")
 }
 
 func TestASecondTabHearsTheStateOnceAndTheFirstOnlyWhatChanged(t *testing.T) {
@@ -411,7 +432,7 @@ func TestAPauseThatEndsWithTheSaleIsNotResumed(t *testing.T) {
 	}{
 		{queue.Paused, []string{"paused"}}, {queue.Recovering, []string{"paused"}},
 		// A line that was put right may be another one: its places are told anew.
-		{queue.Paused, []string{"paused", "queued 12 behind 1"}}, {queue.Open, []string{"resumed", "queued 12 behind 1"}},
+		{queue.Paused, []string{"paused", "queued 12 behind 1"}}, {queue.Open, []string{"resumed", "queued 12 behind 1 because of paused"}},
 		{queue.Recovering, []string{"paused"}}, {queue.Closed, []string{"closed"}},
 	} {
 		s.snap.State = step.state
@@ -505,4 +526,95 @@ func TestABuyerWhoseOrderRedisForgotHearsWhatBecameOfIt(t *testing.T) {
 	ann.hears("order o-1 rejected")
 	again()
 	ann.hears("none")
+}
+
+func TestTheLineIsToldWhoHasGoneAndWhoIsBack(t *testing.T) {
+	t.Parallel()
+	s := newStage(t)
+	wants := func(what string, want ...queue.Presence) {
+		t.Helper()
+		if diff := cmp.Diff(want, s.told); diff != "" {
+			t.Errorf("%s: told otherwise (-want +got):\n%s", what, diff)
+		}
+		s.told = nil
+	}
+	ann, bob := s.enters(waiting("ann", 11), 1005), s.enters(waiting("bob", 12), 1005)
+	tab := s.enters(waiting("ann", 11), 1005)
+	s.tick()
+	wants("nobody has gone")
+	s.room.exit(tab.session, "ann")
+	s.tick()
+	wants("one of two tabs has gone")
+	s.room.exit(ann.session, "ann")
+	s.deaf = true
+	s.tick()
+	s.deaf = false
+	wants("the line cannot be told")
+	s.tick()
+	wants("who has gone", queue.Presence{Ticket: 11})
+	s.tick()
+	wants("that was told")
+
+	// Somebody comes back while the line is told that they have gone, and it is not known which of the two it heard last.
+	ann = s.enters(waiting("ann", 11), s.snap.At)
+	s.room.exit(ann.session, "ann")
+	s.while = func() { ann = s.enters(waiting("ann", 11), s.snap.At) }
+	s.tick()
+	wants("gone", queue.Presence{Ticket: 11})
+	s.tick()
+	wants("and back", queue.Presence{Ticket: 11, Here: true})
+
+	snap := s.snap
+	s.room.Tick(&snap, nil, queue.Lost{Lease: true})
+	wants("all, after this node counted as dead", queue.Presence{Ticket: 11, Here: true}, queue.Presence{Ticket: 12, Here: true})
+	s.room.exit(bob.session, "bob")
+	s.enters(waiting("bob", 12), s.snap.At)
+	s.tick()
+	wants("who is back before it was told")
+}
+
+func TestWhoIsRecalledIsToldAndThenCalled(t *testing.T) {
+	t.Parallel()
+	s := newStage(t)
+	ann := s.enters(queue.Seat{User: "ann", Ticket: 5, Number: 5, Status: queue.Turn, Deadline: 60_000}, 1005)
+	s.tick()
+	ann.hears("turn")
+	s.snap.Stock, s.snap.Items = queue.Held, map[string]int64{}
+	s.tick(queue.Event{Kind: queue.SeatRecalled, Numbers: []int64{5}})
+	ann.hears("sold_out", "queued 5 behind 0")
+	s.snap.Stock, s.snap.Items = queue.Available, map[string]int64{queue.MainItem: 1}
+	s.tick()
+	ann.hears("queued 5 behind 0 because of stock")
+	s.tick(given(5, 5))
+	ann.hears("turn")
+	s.tick(queue.Event{Kind: queue.SeatAbsent, Numbers: []int64{5}})
+	ann.hears("missed")
+}
+
+func TestAPlaceThatJumpsSaysWhy(t *testing.T) {
+	t.Parallel()
+	s := newStage(t)
+	s.snap.Served, s.snap.Issued = 0, 100
+	ann := s.enters(waiting("ann", 60), 1005)
+	s.tick()
+	ann.hears("queued 60 behind 59")
+	s.snap.Served, s.snap.Granted = 10, 10
+	s.tick()
+	ann.hears("queued 60 behind 49") // turns were given: nothing has jumped
+	s.snap.Served = 20
+	s.tick()
+	ann.hears("queued 60 behind 39 because of left")
+	faster := *s.snap.Sale
+	faster.Line.Rate = 1 + 2*faster.Line.Rate
+	s.snap.Sale = &faster
+	s.tick()
+	ann.hears("queued 60 behind 39 because of rate")
+	s.tick()
+	ann.hears()
+	s.snap.State = queue.Paused
+	s.tick()
+	ann.hears("paused")
+	s.snap.State = queue.Open
+	s.tick()
+	ann.hears("resumed", "queued 60 behind 39 because of paused")
 }

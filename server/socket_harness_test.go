@@ -48,6 +48,13 @@ type node struct {
 	server *Server
 	hub    *hub.Hub
 	url    string
+	stop   func() // ends its ticks, and waits until they have
+}
+
+// die ends the node without a word to the line or to its shoppers.
+func (n *node) die() {
+	n.stop()
+	n.hub.Close()
 }
 
 // change is what a test sets otherwise.
@@ -142,13 +149,13 @@ func (f *fair) node(name string, changes ...change) *node {
 	ctx, stop := context.WithCancel(context.Background())
 	done := make(chan struct{})
 	go func() { defer close(done); n.server.Run(ctx) }()
+	n.stop = func() { stop(); <-done }
 	site := httptest.NewServer(n.server.Handler())
 	n.url = site.URL
 	f.Cleanup(func() {
 		n.hub.Close()
 		site.Close()
-		stop()
-		<-done
+		n.stop()
 		rdb.Close()
 	})
 	return n
@@ -224,6 +231,8 @@ type frame struct {
 	Node       string          `json:"node"`
 	Entries    int64           `json:"entries"`
 	Ahead      int64           `json:"ahead"`
+	Recalled   int64           `json:"recalled"`
+	Reason     string          `json:"reason"`
 	Total      int64           `json:"total"`
 	Until      int64           `json:"until"`
 	Limit      int64           `json:"limit"`

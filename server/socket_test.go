@@ -653,3 +653,81 @@ func TestASaleThatRedisLostKeepsItsShoppersAndOneThatIsNoMoreEndsThem(t *testing
 	lose()
 	tab.mustEnd(closeNoSale, "no such sale")
 }
+
+// knowsAway waits until the line knows of so many seats that nobody of them is there.
+func (f *fair) knowsAway(seats int64) {
+	f.Helper()
+	eventually(f.T, "it is known who is away", func() bool {
+		away, err := f.rdb.ZCard(f.Context(), "sluice:{"+f.sale+"}:away").Result()
+		return err == nil && away == seats
+	})
+}
+
+func TestAClosedBrowserKeepsItsPlaceAndComesFirstWhenItIsBack(t *testing.T) {
+	t.Parallel()
+	f := newFair(t, saleOf(5, `line: { order: fifo, active: 1, rate: 0, turn: 60s, grace: 60s }`))
+	second := f.node("second")
+	at, _, _ := f.shopper("ann").called(f.main)
+	bob, cat := f.shopper("bob"), f.shopper("cat")
+	bt, _, _ := bob.enter(f.main)
+	ct, _, _ := cat.enter(second)
+	bt.goAway()
+	f.knowsAway(1)
+	at.grab("r")
+	ct.await("turn") // bob is passed, and his turn is not waited for
+	bt, welcome, state := bob.resume(second)
+	if welcome.Number != 2 || state.Type != "queued" || state.Number != 2 || state.Ahead != 0 || state.Recalled != 0 {
+		t.Errorf("bob is back with %s and %s", welcome.text, state.text)
+	}
+	dan, _, waits := f.shopper("dan").enter(f.main)
+	if waits.Ahead != 0 || waits.Recalled != 1 {
+		t.Errorf("dan has %s", waits.text)
+	}
+	ct.grab("r")
+	bt.await("turn")
+	bt.grab("r")
+	bt.await("success")
+	dan.await("turn")
+}
+
+func TestShoppersOfANodeThatDiesGoOnElsewhere(t *testing.T) {
+	t.Parallel()
+	f := newFair(t, saleOf(5, `line: { order: fifo, active: 1, rate: 0, turn: 60s, grace: 60s }`))
+	second := f.node("second")
+	at, _, _ := f.shopper("ann").called(f.main)
+	bob := f.shopper("bob")
+	bob.enter(second)
+	ct, _, _ := f.shopper("cat").enter(f.main)
+	second.die()
+	f.knowsAway(1) // once the lease of bob's node has run out
+	at.grab("r")
+	ct.await("turn")
+	bt, welcome, state := bob.resume(f.main)
+	if welcome.Number != 2 || state.Type != "queued" || state.Ahead != 0 {
+		t.Errorf("bob goes on elsewhere with %s and %s", welcome.text, state.text)
+	}
+	ct.say(`{"type":"leave"}`)
+	bt.await("turn")
+}
+
+func TestWhatASocketKeepsOfItsRequestIsItsOwn(t *testing.T) {
+	t.Parallel()
+	f := newFair(t, saleOf(5, `line: { order: fifo }`))
+	tab := f.shopper("ann").dial(f.main, http.Header{"Accept-Encoding": {"gzip"}, "Accept-Language": {"zh"}})
+	// The framework lends what it knew of the upgrade to these.
+	for i := range 50 {
+		req, err := http.NewRequestWithContext(t.Context(), http.MethodGet, fmt.Sprintf("%s/api/v1/sales/other-%d/seat", f.main.url, i), nil)
+		if err != nil {
+			t.Fatal(err)
+		}
+		resp, err := http.DefaultClient.Do(req)
+		if err != nil {
+			t.Fatal(err)
+		}
+		resp.Body.Close()
+	}
+	tab.hello("")
+	if welcome := tab.await("welcome"); welcome.Sale.ID != f.sale || welcome.Number != 1 {
+		t.Errorf("got %s", welcome.text)
+	}
+}
