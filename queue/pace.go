@@ -14,12 +14,8 @@ type pace struct {
 // sample is how many turns had been given at a moment.
 type sample struct{ at, granted int64 }
 
-// restart forgets the past but for its last moment, because the figures of the line have changed.
-func (p *pace) restart() {
-	if n := len(p.samples); n > 0 {
-		p.samples = p.samples[n-1:]
-	}
-}
+// restart forgets the past, because the figures of the line have changed.
+func (p *pace) restart() { p.samples = nil }
 
 // at takes another sample, at ms since the epoch, and returns the turns a second over the last minute, or since the first
 // of them; 0 while none were given. For the second after a restart the old pace stands.
