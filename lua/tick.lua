@@ -277,7 +277,8 @@ if tonumber(ARGV[2]) ~= tonumber(given_up) then
   gone = { first, redis.call('GETRANGE', k.gone, first, math.floor(issued / 8)) }
 end
 if tonumber(ARGV[6]) ~= tonumber(recalls) then
-  back = { 0, redis.call('GETRANGE', k.recall, 0, -1) }
+  local lowest = math.max(0, math.floor(redis.call('BITPOS', k.recall, 1) / 8))
+  back = { lowest, redis.call('GETRANGE', k.recall, lowest, -1) }
 end
 local known, news = tonumber(ARGV[1]), {}
 if known >= 0 and known < newest then

@@ -376,3 +376,52 @@ func TestRecallKeepsToTheBoundsAndServesTheLowestNumberFirst(t *testing.T) {
 	}
 	c.wantTurns(30, 1, 2, 3, 24, 25)
 }
+
+func TestEveryFigureOfARunningSaleHoldsFromTheNextTick(t *testing.T) {
+	t.Parallel()
+	c := newCrew(t, 2, func(s *queue.Sale) {
+		s.Items[0].Stock, s.Hold = 10, queue.Duration(time.Minute)
+		s.Line.Rate, s.Line.Active, s.Line.Ratio = 5, 3, 0
+		s.Line.Turn, s.Line.Grace = queue.Duration(20*time.Second), queue.Duration(time.Minute)
+	})
+	c.ticks[1]()
+	c.fill(100)
+	change := func(change func(*queue.Sale)) *queue.Snapshot {
+		t.Helper()
+		change(&c.sale)
+		if err := c.Apply(t.Context(), c.sale); err != nil {
+			t.Fatal(err)
+		}
+		s, _ := c.ticks[1]() // not the node that changed it
+		return s
+	}
+	if s := c.live(2*time.Second, 0); s.Turns != 3 {
+		t.Fatalf("%d turns are out", s.Turns)
+	}
+	if s := change(func(s *queue.Sale) { s.Line.Active, s.Line.Rate = 50, 0 }); s.Turns != 50 {
+		t.Errorf("with another cap and no rate %d turns are out", s.Turns)
+	}
+	if s := change(func(s *queue.Sale) { s.Line.Active = 0; s.Line.Ratio = 6 }); s.Turns != 60 {
+		t.Errorf("with a ratio of 6 to 10 units %d turns are out", s.Turns)
+	}
+	if s := change(func(s *queue.Sale) { s.Items[0].Stock = 11 }); s.Turns != 66 || s.Units() != 11 {
+		t.Errorf("with another unit %d turns are out", s.Turns)
+	}
+	change(func(s *queue.Sale) { s.Line.Turn = queue.Duration(5 * time.Second); s.Items[0].Stock = 12 })
+	if old, young := c.look(c.sale.ID, "u1"), c.look(c.sale.ID, "u70"); young.Status != queue.Turn || young.Until-young.At != 5000 || old.Until-old.At < 15_000 {
+		t.Errorf("after a change of the turn, a new one ends %d ms and an old one %d ms from now", young.Until-young.At, old.Until-old.At)
+	}
+	change(func(s *queue.Sale) { s.Hold = queue.Duration(10 * time.Second) })
+	if order := c.grab(c.sale.ID, "u1", "r").Order; order.PayBy-order.CreatedAt != 10_000 {
+		t.Errorf("after a change of the hold, an order is payable for %d ms", order.PayBy-order.CreatedAt)
+	}
+	c.drop(0, 100)
+	change(func(s *queue.Sale) { s.Line.Grace = queue.Duration(2 * time.Second) })
+	c.live(3*time.Second, 0, 1)
+	if seat := c.look(c.sale.ID, "u100"); seat.Status != queue.Absent {
+		t.Errorf("after a change of the grace, who is away for longer has %+v", seat)
+	}
+	if s := change(func(s *queue.Sale) { s.ClosesAt = c.clock.at }); s.State != queue.Closed {
+		t.Errorf("with its end now the sale is %s", s.State)
+	}
+}
