@@ -82,7 +82,7 @@ type Reach struct {
 
 	Calling int64 // the lowest number that has a turn; beyond the cursor when none has
 
-	Draw *Draw // the lottery of the sale, once its entries are frozen; nil = none
+	Draw *Draw // the lottery of the sale, once its entries are frozen, and then drawn as well; nil = none
 }
 
 // reachSlack is how many numbers may have been given since the reach was written down, at most: it is written every

@@ -34,10 +34,11 @@ type room struct {
 	over     bool // the sale is no more
 
 	// What the line is to be told of who is here; see room_presence.go.
-	left    map[int64]bool // tickets whose last session here has ended
-	came    map[int64]bool // tickets that may have been told of wrongly, and are here
-	strange bool           // this node counted as dead: all who are here must be told of again
-	leased  bool           // it ever had a lease
+	left    map[int64]bool      // tickets whose last session here has ended
+	gone    map[int64]time.Time // tickets that the line was told have nobody here, lately, and when
+	came    map[int64]bool      // tickets that may have been told of wrongly, and are here
+	strange bool                // this node counted as dead: all who are here must be told of again
+	leased  bool                // it ever had a lease
 	jolted  jolted
 }
 
@@ -61,7 +62,7 @@ func newRoom(sale string, q *queue.Queue, line line, order func(context.Context,
 	r := &room{
 		sale: sale, line: line, order: order, fate: fate, log: log,
 		seats: map[string]*seat{}, numbers: map[int64]*seat{}, unsure: map[string]bool{},
-		left: map[int64]bool{}, came: map[int64]bool{},
+		left: map[int64]bool{}, gone: map[int64]time.Time{}, came: map[int64]bool{},
 	}
 	r.watch = queue.NewWatcher(q, sale, r)
 	return r
@@ -85,6 +86,9 @@ func (r *room) enter(s *hub.Session, held queue.Seat, state queue.State, named *
 	r.learn(here, held)
 	here.sessions[s] = listener{state: state, named: named}
 	delete(r.left, held.Ticket) // joining has told the line that somebody is here
+	if _, told := r.gone[held.Ticket]; told {
+		r.came[held.Ticket] = true // the line may have heard of the last one's leaving after this one's joining
+	}
 	if r.newest != nil && r.newest.At >= held.At {
 		r.unsure[held.User] = true // a tick since then may have told of this seat while it was not here
 	}
@@ -137,6 +141,7 @@ func (r *room) exit(s *hub.Session, user string) {
 	if len(here.sessions) == 0 {
 		if here.Ticket > 0 {
 			r.left[here.Ticket] = true
+			delete(r.came, here.Ticket)
 		}
 		delete(r.seats, user)
 		delete(r.unsure, user)

@@ -10,11 +10,14 @@ import (
 // presenceTimeout bounds telling the line who is here, and who is not any more.
 const presenceTimeout = 5 * time.Second
 
+// goneFor is longer than a hello takes, from its joining to its session being in the room.
+const goneFor = 3 * callTimeout
+
 // tellPresence tells the line whose last session here has ended since the last tick. After this node counted as dead, it
 // tells of everybody who is here. What cannot be told now is told with the next tick: telling it twice does no harm.
 //
-// Somebody may come back while it is told that they have gone, and nobody knows then which of the two the line heard last.
-// So it is told once more that they are here.
+// Somebody may come back while it is told that they have gone, or have joined just before and be in the room just after, and
+// nobody knows then which of the two the line heard last. So it is told once more that they are here.
 func (r *room) tellPresence(lease bool) {
 	r.mu.Lock()
 	r.strange = r.strange || lease
@@ -44,11 +47,20 @@ func (r *room) tellPresence(lease bool) {
 
 	r.mu.Lock()
 	defer r.mu.Unlock()
+	now := time.Now()
+	for ticket, at := range r.gone {
+		if now.Sub(at) > goneFor {
+			delete(r.gone, ticket)
+		}
+	}
 	here := make(map[int64]bool, len(r.seats))
 	for _, seat := range r.seats {
 		here[seat.Ticket] = true
 	}
 	for _, seat := range seats {
+		if !seat.Here {
+			r.gone[seat.Ticket] = now
+		}
 		switch {
 		case !here[seat.Ticket] && (seat.Here || err != nil):
 			r.left[seat.Ticket] = true

@@ -564,6 +564,14 @@ func TestTheLineIsToldWhoHasGoneAndWhoIsBack(t *testing.T) {
 	s.tick()
 	wants("and back", queue.Presence{Ticket: 11, Here: true})
 
+	// Or they have joined before it was told, and are in the room only afterwards.
+	s.room.exit(ann.session, "ann")
+	s.tick()
+	wants("gone again", queue.Presence{Ticket: 11})
+	s.enters(waiting("ann", 11), s.snap.At-5)
+	s.tick()
+	wants("and there all the time", queue.Presence{Ticket: 11, Here: true})
+
 	snap := s.snap
 	s.room.Tick(&snap, nil, queue.Lost{Lease: true})
 	wants("all, after this node counted as dead", queue.Presence{Ticket: 11, Here: true}, queue.Presence{Ticket: 12, Here: true})

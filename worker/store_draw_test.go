@@ -40,6 +40,20 @@ func TestStoreKeepsTheFirstOfEveryStepOfADraw(t *testing.T) {
 		if again, err := s.SealDraw(t.Context(), other); err != nil || again.Seed != frozen.Seed {
 			t.Fatalf("sealing again made it %+v, %v", again, err)
 		}
+		cut, err := s.MakeDraw(t.Context(), "shoes", [32]byte{7}, queue.NoBeacon)
+		if err != nil {
+			t.Fatal(err)
+		}
+		cut.Root = [32]byte{5}
+		if cut, err = s.FreezeDraw(t.Context(), cut); err != nil {
+			t.Fatal(err)
+		}
+		if reach, err := s.Reach(t.Context(), "shoes"); err != nil || reach.Draw == nil || reach.Draw.Seed != queue.DrawSeed(cut.Secret, cut.Root, "") {
+			t.Fatalf("of a draw that was cut off the reach has %+v, %v", reach.Draw, err)
+		}
+		if kept, _, err := s.DrawOf(t.Context(), "shoes"); err != nil || !kept.Drawn() {
+			t.Fatalf("a draw that was cut off is kept as %+v, %v", kept, err)
+		}
 		if reach, err := s.Reach(t.Context(), "watch"); err != nil || reach.Draw == nil || !reflect.DeepEqual(*reach.Draw, frozen) {
 			t.Fatalf("the reach has the draw %+v, %v", reach.Draw, err)
 		}

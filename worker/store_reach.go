@@ -12,7 +12,7 @@ import (
 )
 
 // Reach is how far the line of a sale had got when that was kept last, zero when it never was; and its lottery, once the
-// entries are frozen.
+// entries are frozen; where that was cut off before it was drawn, it is drawn now.
 func (s *Store) Reach(ctx context.Context, sale string) (queue.Reach, error) {
 	var row struct {
 		Epoch, Issued, Served int64
@@ -25,10 +25,18 @@ func (s *Store) Reach(ctx context.Context, sale string) (queue.Reach, error) {
 	}
 	reach := queue.Reach{Epoch: row.Epoch, Issued: row.Issued, Served: row.Served, Paused: row.Paused, Calling: row.Calling}
 	draw, there, err := s.DrawOf(ctx, sale)
-	if there && draw.Frozen() {
-		reach.Draw = &draw
+	if err != nil || !there || !draw.Frozen() {
+		return reach, err
 	}
-	return reach, err
+	if !draw.Drawn() {
+		// Whoever drew it was cut off. Its order follows from what is kept, and is needed before anybody can take a place back.
+		draw.Seed = queue.DrawSeed(draw.Secret, draw.Root, draw.Value)
+		if draw, err = s.SealDraw(ctx, draw); err != nil {
+			return reach, err
+		}
+	}
+	reach.Draw = &draw
+	return reach, nil
 }
 
 // KeepReach keeps how far the line of a sale is. What is kept never goes back within an epoch, nor to an earlier one, so a
