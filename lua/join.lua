@@ -80,7 +80,6 @@ for i = 1, (#ARGV - 6) / 6 do
         reply = { -2 }
       elseif m.order ~= 'off' then
         redis.call('HDEL', k.conn, seat[2])
-        redis.call('ZREM', k.away, seat[2])
         local ticket = redis.call('HINCRBY', k.meta, 'issued', 1)
         redis.call('HSET', k.seats, user, int(ticket))
         if leaf ~= '' and not m.frozen then

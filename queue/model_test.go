@@ -134,7 +134,6 @@ func (m *model) join(user string, resume bool, node int, poll int64) (status que
 		}
 		if m.order != queue.Off {
 			delete(m.conn, number)
-			delete(m.away, number)
 			m.issued++
 			m.numbers[user] = m.issued
 			m.given++
