@@ -33,7 +33,7 @@ if not m then
   local news = #last > 0 and string.match(last[1][1], '^%d+') or '0'
   redis.call('HSET', KEYS[1], 'run', '', 'v', 1, 'epoch', ARGV[13], 'paused', ARGV[16], 'tick', int(ms), 'stopped', 0,
     'issued', ARGV[14], 'served', ARGV[15], 'calling', ARGV[17], 'granted', 0, 'left', 0, 'held', 0, 'news', news,
-    'credit', 0, 'ring', '', 'recalls', 0, 'dropped', 0)
+    'credit', 0, 'ring', '', 'recalls', 0, 'dropped', 0, 'supply', int(ms))
   for i, key in ipairs(KEYS) do
     if i ~= 1 and i ~= 8 then
       redis.call('DEL', key)
@@ -76,6 +76,7 @@ redis.call('HSET', KEYS[1], 'spec', ARGV[2], 'opens', opens, 'closes', closes, '
   'limit', limit, 'rate', ARGV[8], 'active', ARGV[9], 'ratio', ARGV[10], 'turn', ARGV[11], 'hold', ARGV[12],
   'items', table.concat(items, ' '), 'grace', ARGV[18])
 redis.call('HINCRBY', KEYS[1], 'v', 1)
+redis.call('HINCRBY', KEYS[1], 'supply', 1)
 for item in string.gmatch(m and m.items or '', '%S+') do
   if not totals[item] then
     redis.call('HDEL', KEYS[1], 't:' .. item, 'w:' .. item)

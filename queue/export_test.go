@@ -2,6 +2,7 @@ package queue
 
 import (
 	"context"
+	"runtime"
 	"strings"
 
 	"github.com/redis/go-redis/v9"
@@ -70,4 +71,28 @@ func TurnsOf(q *Queue, ctx context.Context, sale string) []int64 {
 		numbers = append(numbers, r.int(number))
 	}
 	return numbers
+}
+
+// AwaitLatch waits until the buyers of a sale that is sold out were read.
+func AwaitLatch(q *Queue, sale string) {
+	l := q.latches.get(sale)
+	for {
+		l.mu.Lock()
+		loading := l.loading
+		l.mu.Unlock()
+		if !loading {
+			return
+		}
+		runtime.Gosched()
+	}
+}
+
+// AgeLatch makes a latch as old as it may not be.
+func AgeLatch(q *Queue, sale string) {
+	l := q.latches.get(sale)
+	if closed := l.closed.Load(); closed != nil {
+		old := *closed
+		old.until = 0
+		l.closed.Store(&old)
+	}
 }

@@ -69,12 +69,15 @@ type grabCall struct {
 }
 
 // Grab takes stock for a user, all units or none, and writes the order to the outbox, in one step. Concurrent grabs of
-// a sale share calls to Redis.
+// a sale share calls to Redis, and when nothing is left most need none; see latch.
 //
 // Errors: NoSuchItem, Invalid for a quantity above the sale's limit, Limited, and Unavailable while Redis is away or the
 // sale recovers. After Unavailable the outcome is unknown, and the same request id settles it. It blocks on Redis, at
 // most a few seconds.
 func (q *Queue) Grab(ctx context.Context, req GrabRequest) (Grabbed, error) {
+	if g, known := q.latched(&req); known {
+		return g, nil
+	}
 	id, err := uuid.NewV7()
 	if err != nil {
 		return Grabbed{}, fmt.Errorf("make an order id: %w", err)

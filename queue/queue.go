@@ -34,6 +34,7 @@ type Queue struct {
 	node    string // names this process to the line: another one each time it starts
 	scripts map[string]*redis.Script
 	metrics *metrics
+	latches latches
 
 	mu    sync.Mutex
 	lanes map[string]*lane
@@ -59,6 +60,7 @@ func New(rdb redis.UniversalClient, opts Options) *Queue {
 		q.scripts[name] = redis.NewScript(lua.Source(name, opts.Embedded))
 	}
 	q.metrics = newMetrics(opts.Registerer)
+	q.latches = latches{start: time.Now(), of: map[string]*latch{}}
 	return q
 }
 

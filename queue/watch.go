@@ -140,7 +140,7 @@ func (w *Watcher) pause(err error, more bool) time.Duration {
 		return tickBusy
 	case s.State == Open && (s.Issued > s.Served || s.Turns > 0 || s.Recalled() > 0):
 		return tickBusy
-	case s.Undrawn():
+	case s.Undrawn(), w.q.latches.isClosed(w.sale):
 		return tickBusy
 	}
 	wait := tickIdle
@@ -157,6 +157,7 @@ func (w *Watcher) tick(ctx context.Context) (more bool, err error) {
 	ctx, cancel := context.WithTimeout(ctx, gatherTimeout)
 	defer cancel()
 	k := keysOf(w.sale)
+	begun := w.q.latches.now()
 	v, err := w.q.run(ctx, "tick", []string{
 		k.meta, k.stock, k.turns, k.gone, k.news, k.outbox, k.conn, k.away, k.recall, k.nodes, k.draw,
 	}, []any{w.known.news, w.known.left, newsMost, w.q.opts.OutboxLimit, w.q.node, w.known.recalls})
@@ -168,7 +169,7 @@ func (w *Watcher) tick(ctx context.Context) (more bool, err error) {
 		return false, errNotHere(w.sale)
 	}
 	rows := r.list(v, 5)
-	head := r.list(rows[0], 19)
+	head := r.list(rows[0], 20)
 	s := &Snapshot{
 		At: r.int(head[0]), State: State(r.text(head[1])), Stock: StockState(r.text(head[2])), Stopped: r.int(head[3]),
 		Version: r.int(head[4]), Epoch: r.int(head[5]), Served: r.int(head[6]), Issued: r.int(head[7]),
@@ -177,6 +178,7 @@ func (w *Watcher) tick(ctx context.Context) (more bool, err error) {
 	}
 	newest, more := r.int(head[10]), r.int(head[13]) == 1
 	recalls, stranger, dead := r.int(head[14]), r.int(head[15]) == 1, r.int(head[16]) > 0
+	supply := r.int(head[19])
 	stock := r.list(rows[1], 0)
 	for i := 0; i+1 < len(stock); i += 2 {
 		s.Items[r.text(stock[i])] = r.int(stock[i+1])
@@ -222,6 +224,7 @@ func (w *Watcher) tick(ctx context.Context) (more bool, err error) {
 	s.Sale, s.gone, s.recall = w.settings, gone, recall
 	s.Rate = w.pace.at(s.At, s.Granted)
 	w.known.news, w.known.left, w.known.recalls, w.gone, w.recall = last, s.Left, recalls, gone, recall
+	w.q.latch(ctx, s, supply, begun)
 	if w.newest.Swap(s) == nil {
 		close(w.first)
 	}
