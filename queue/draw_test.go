@@ -3,6 +3,7 @@ package queue_test
 import (
 	"crypto/sha256"
 	"encoding/binary"
+	"encoding/hex"
 	"fmt"
 	"math"
 	"math/big"
@@ -74,6 +75,18 @@ func TestADrawIsTheShuffleThatItsDescriptionSays(t *testing.T) {
 	}
 }
 
+// TestADrawOfAMillionIsTheOneOfAnotherImplementation: among so many, words are rejected too, 60 times here.
+func TestADrawOfAMillionIsTheOneOfAnotherImplementation(t *testing.T) {
+	t.Parallel()
+	hash := sha256.New()
+	for _, entry := range queue.DrawOrder(seedOf(1), 1_000_000) {
+		_ = binary.Write(hash, binary.BigEndian, entry) // a hash takes everything
+	}
+	if got := hex.EncodeToString(hash.Sum(nil)); got != "456f7e08470f53a3e9f835552b40a8a2b853efedd7b727cf9b8bf7bf2cd99e41" { // computed in Python
+		t.Errorf("seed 1 orders a million entries in an order with the hash %s", got)
+	}
+}
+
 const goldenOrder = "[0 8 6 2 3 1 4 7 5 9]"
 
 func TestADrawFavoursNobody(t *testing.T) {
@@ -96,10 +109,18 @@ func TestADrawFavoursNobody(t *testing.T) {
 					orders[fmt.Sprint(order)]++
 				}
 			}
+			var all float64 // of all entries together
 			for entry, counts := range places {
+				for _, count := range counts {
+					all += (count - seeds/float64(n)) * (count - seeds/float64(n)) / (seeds / float64(n))
+				}
 				if p := chiSquared(counts, seeds/float64(n), n); p <= least {
 					t.Errorf("the places of entry %d are even with p = %g", entry, p)
 				}
+			}
+			// The places of the entries depend on one another: each place is taken once. So there are (n−1)² degrees of freedom.
+			if p := upperGamma(float64((n-1)*(n-1))/2, float64(n-1)/float64(n)*all/2); p <= least {
+				t.Errorf("the places of all entries are even with p = %g", p)
 			}
 			if n <= 5 {
 				all := 1
@@ -178,8 +199,14 @@ func TestTheChiSquaredTestItselfIsRight(t *testing.T) {
 	}
 }
 
-// plainRoot is the hash of a tree as RFC 6962 defines it, from the top.
+// plainRoot is the root again, written from its description.
 func plainRoot(leaves [][32]byte) [32]byte {
+	tree := plainTree(leaves)
+	return sha256.Sum256(append(binary.BigEndian.AppendUint64([]byte{2}, uint64(len(leaves))), tree[:]...))
+}
+
+// plainTree is the hash of a tree as RFC 6962 defines it, from the top.
+func plainTree(leaves [][32]byte) [32]byte {
 	switch len(leaves) {
 	case 0:
 		return sha256.Sum256(nil)
@@ -190,7 +217,7 @@ func plainRoot(leaves [][32]byte) [32]byte {
 	for k*2 < len(leaves) {
 		k *= 2
 	}
-	left, right := plainRoot(leaves[:k]), plainRoot(leaves[k:])
+	left, right := plainTree(leaves[:k]), plainTree(leaves[k:])
 	return sha256.Sum256(append(append([]byte{1}, left[:]...), right[:]...))
 }
 

@@ -1,10 +1,15 @@
 package queue
 
-import "crypto/sha256"
+import (
+	"crypto/sha256"
+	"encoding/binary"
+)
 
 // MerkleTree is a hash tree over the entries of a lottery, of the shape and with the prefixes of RFC 6962, section 2.1: the
 // hash of a leaf is SHA-256(0x00 ‖ leaf), that of a node SHA-256(0x01 ‖ left ‖ right), and the left half of a tree is the
-// largest power of two below its size. Its root commits to every entry, and a path shows that one of them is among them.
+// largest power of two below its size. The root is SHA-256(0x02 ‖ number of leaves as 8 bytes, big-endian ‖ hash of the tree):
+// without the number, a path would show its leaf in trees of other sizes too. It commits to every entry, and a path shows that
+// one of them is among them.
 type MerkleTree struct {
 	leaves [][32]byte
 	levels [][][32]byte // the hashes of the leaves first, the root last
@@ -32,12 +37,13 @@ func NewMerkleTree(leaves [][32]byte) *MerkleTree {
 	return t
 }
 
-// Root is the hash of the whole tree; that of an empty one is the SHA-256 of nothing.
+// Root commits to the leaves and to how many they are. The hash of an empty tree is the SHA-256 of nothing.
 func (t *MerkleTree) Root() [32]byte {
+	hash := sha256.Sum256(nil)
 	if top := t.levels[len(t.levels)-1]; len(top) > 0 {
-		return top[0]
+		hash = top[0]
 	}
-	return sha256.Sum256(nil)
+	return hashRoot(len(t.leaves), hash)
 }
 
 // Leaf is the leaf with index i, which must be in the tree.
@@ -79,12 +85,20 @@ func VerifyPath(root, leaf [32]byte, i, count int, path [][32]byte) bool {
 		}
 		path = path[1:]
 	}
-	return len(path) == 0 && hash == root
+	return len(path) == 0 && hashRoot(count, hash) == root
 }
 
 func hashLeaf(leaf [32]byte) [32]byte {
 	var data [33]byte
 	copy(data[1:], leaf[:])
+	return sha256.Sum256(data[:])
+}
+
+func hashRoot(count int, tree [32]byte) [32]byte {
+	var data [41]byte
+	data[0] = 2
+	binary.BigEndian.PutUint64(data[1:], uint64(count))
+	copy(data[9:], tree[:])
 	return sha256.Sum256(data[:])
 }
 

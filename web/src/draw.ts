@@ -53,8 +53,9 @@ async function sha256(...parts: Uint8Array[]): Promise<Uint8Array<ArrayBuffer>> 
 const utf8 = (text: string) => new TextEncoder().encode(text);
 const LEAF = Uint8Array.of(0);
 const NODE = Uint8Array.of(1);
+const ROOT = Uint8Array.of(2);
 
-/** Whether a leaf stands at an index of a tree of count leaves with that root (RFC 6962). */
+/** Whether a leaf stands at an index of a tree of count leaves (RFC 6962), where the root is over count and tree. */
 export async function verifyPath(root: string, leaf: string, index: number, count: number, path: string[]) {
   if (!(index >= 0 && index < count)) return false;
   let hash = await sha256(LEAF, bytesOf(leaf));
@@ -66,7 +67,9 @@ export async function verifyPath(root: string, leaf: string, index: number, coun
     const other = bytesOf(path[used++]);
     hash = i % 2 === 0 ? await sha256(NODE, hash, other) : await sha256(NODE, other, hash);
   }
-  return used === path.length && hex(hash) === root;
+  const size = new Uint8Array(8);
+  new DataView(size.buffer).setUint32(4, count);
+  return used === path.length && hex(await sha256(ROOT, size, hash)) === root;
 }
 
 const BLOCKS = 2048; // hashes that are asked for at once
@@ -143,8 +146,14 @@ export async function check(draw: Draw, entry: Entry, noted: string | undefined)
   return checks;
 }
 
+/** What came of it, and the root that it was checked against: others must see the same one. */
+export interface Outcome {
+  checks: Checked[];
+  root: string;
+}
+
 /** Fetches both and checks them. It fails when they cannot be had, or when the browser cannot hash. */
-export async function fetchAndCheck(sale: string, token: string, noted: string | undefined): Promise<Checked[]> {
+export async function fetchAndCheck(sale: string, token: string, noted: string | undefined): Promise<Outcome> {
   if (!globalThis.crypto?.subtle) throw new Error("insecure");
   const get = async <T>(path: string): Promise<T> => {
     const answer = await fetch(`/api/v1/sales/${sale}/${path}`, { headers: { Authorization: `Bearer ${token}` } });
@@ -152,5 +161,5 @@ export async function fetchAndCheck(sale: string, token: string, noted: string |
     return (await answer.json()) as T;
   };
   const [draw, entry] = await Promise.all([get<Draw>("draw"), get<Entry>("draw/mine")]);
-  return check(draw, entry, noted);
+  return { checks: await check(draw, entry, noted), root: draw.root ?? "" };
 }

@@ -1,7 +1,7 @@
 import { signal } from "@preact/signals";
 import { Backoff } from "./backoff.ts";
 import { Clock } from "./clock.ts";
-import type { Checked } from "./draw.ts";
+import type { Outcome } from "./draw.ts";
 import { askGuest, forget, held, type Identity, memoryOf, type Store } from "./identity.ts";
 import { Sluice } from "./sluice.ts";
 import { initial, type State } from "./state.ts";
@@ -16,7 +16,7 @@ export interface Actions {
   leave(): void;
   join(code?: string): void;
   restart(): void;
-  checkDraw(): Promise<Checked[]>;
+  checkDraw(): Promise<Outcome>;
 }
 
 /** One sale's page: finds out who the shopper is, then keeps them connected. */
@@ -61,7 +61,7 @@ export class Session implements Actions {
   }
 
   /** Repeats the draw of a lottery. The code for it is fetched only when somebody asks. */
-  async checkDraw(): Promise<Checked[]> {
+  async checkDraw(): Promise<Outcome> {
     const { fetchAndCheck } = await import("./draw.ts");
     return fetchAndCheck(this.sale, held(this.store)?.token ?? "", this.store.read<string>(this.noted));
   }

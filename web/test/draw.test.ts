@@ -30,7 +30,9 @@ async function honest(count = 21, index = 13): Promise<{ draw: Draw; entry: Entr
   const nonce = Buffer.alloc(16, 5);
   const leaves = Array.from({ length: count }, (_, i) => sha(`用户-${i}`, nonce));
   const secret = Buffer.alloc(32, 9);
-  const root = tree(leaves);
+  const size = Buffer.alloc(8);
+  size.writeUInt32BE(count, 4);
+  const root = sha(Uint8Array.of(2), size, tree(leaves));
   const seed = hex(sha(secret, root));
   const order = await drawOrder(seed, count);
   return {
@@ -85,6 +87,8 @@ describe("a draw", () => {
     ["entry", {}, { user: "somebody" }],
     ["path", {}, { index: 12 }],
     ["path", {}, { count: 20 }],
+    ["path", { count: 20 }, { count: 20 }],
+    ["path", { count: 17 }, { count: 17 }],
     ["path", {}, { path: [] }],
     ["path", {}, { path: ["00".repeat(32)] }],
     ["place", {}, { number: 22 }],

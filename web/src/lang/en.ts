@@ -55,6 +55,7 @@ export const en = {
   drawCheck: "Check the draw",
   drawBusy: "Checking…",
   drawHolds: "The draw is sound, and your number is the one that was drawn.",
+  drawRoot: "Everyone must see the same fingerprint of all entries:",
   drawFails: "Something in this draw does not add up. Please tell the shop.",
   drawStep: {
     noted: "The fingerprint is the one that this page saw before the sale opened.",

@@ -51,6 +51,7 @@ export const zh: Messages = {
   drawCheck: "核验抽签",
   drawBusy: "正在核验…",
   drawHolds: "抽签无误，您的号码正是抽中的号码。",
+  drawRoot: "所有人看到的名单指纹应当相同：",
   drawFails: "本次抽签有不符之处，请告知商家。",
   drawStep: {
     noted: "指纹与本页在开售前看到的一致。",

@@ -1,11 +1,11 @@
 import { useState } from "preact/hooks";
-import type { Checked } from "../draw.ts";
+import type { Outcome } from "../draw.ts";
 import { language } from "../lang/index.ts";
 
-type Progress = "idle" | "busy" | "insecure" | "none" | "unreached" | Checked[];
+type Progress = "idle" | "busy" | "insecure" | "none" | "unreached" | Outcome;
 
 /** The draw of a lottery, repeated in the page when the shopper asks for it. */
-export function DrawCheck({ check }: { check: () => Promise<Checked[]> }) {
+export function DrawCheck({ check }: { check: () => Promise<Outcome> }) {
   const { t } = language.value;
   const [progress, setProgress] = useState<Progress>("idle");
   const run = async () => {
@@ -17,21 +17,24 @@ export function DrawCheck({ check }: { check: () => Promise<Checked[]> }) {
       setProgress(why === "insecure" || why === "none" ? why : "unreached");
     }
   };
-  const done = Array.isArray(progress) ? progress : undefined;
+  const done = typeof progress === "object" ? progress : undefined;
   return (
     <div class="draw">
       <p class="more">{t.drawn}</p>
       {done ? (
         <>
           <ul class="checks">
-            {done.map(({ step, holds }) => (
+            {done.checks.map(({ step, holds }) => (
               <li key={step} class={holds ? "holds" : "fails"} data-step={step} data-holds={holds}>
                 {t.drawStep[step]}
               </li>
             ))}
           </ul>
           <p class="label" role="status">
-            {done.every((c) => c.holds) ? t.drawHolds : t.drawFails}
+            {done.checks.every((c) => c.holds) ? t.drawHolds : t.drawFails}
+          </p>
+          <p class="more">
+            {t.drawRoot} <code class="hash">{done.root}</code>
           </p>
         </>
       ) : (

@@ -1,4 +1,4 @@
-import type { Checked } from "../draw.ts";
+import type { Outcome } from "../draw.ts";
 import { language } from "../lang/index.ts";
 import type { View } from "../state.ts";
 import { now } from "../ticker.ts";
@@ -66,7 +66,7 @@ export function QueuedView({
   view: View & { name: "queued" };
   paused: boolean;
   grace: number | undefined; // how long the seat is kept while nobody is here, ms
-  check: (() => Promise<Checked[]>) | undefined; // repeats the draw, where there was one
+  check: (() => Promise<Outcome>) | undefined; // repeats the draw, where there was one
 }) {
   const { t, f } = language.value;
   const next = view.ahead === 0;
