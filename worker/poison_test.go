@@ -31,10 +31,7 @@ func TestOneBadRowAndAPoisonMessageDoNotPoisonTheBatch(t *testing.T) {
 		writer := newTestWriter(broker, newLedger())
 		writer.store, writer.queue = s, m
 		feed := consume(t, broker, 1002)
-		if err := writer.handle(t.Context(), feed, next(t, feed, 501)); err != nil { // one pass
-			t.Fatal(err)
-		}
-		feed.Close(nil)
+		onePass(t, writer, feed, 501)
 		wantEmpty(t, broker)
 		m.wantRows(append(orders[:250:250], orders[251:]...))
 		reasons := map[string]string{}

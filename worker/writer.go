@@ -87,7 +87,13 @@ func (w *Writer) session(ctx context.Context, feed Feed) error {
 			feed.Close(batch)
 			return err
 		}
+		// Looked at before the acknowledgement: what comes in answer to it came alone, and need not wait for others.
 		busy = len(feed.Deliveries()) > 0
+		if err := feed.Ack(batch); err != nil {
+			feed.Close(batch)
+			return err
+		}
+		fault.Point("writer.acknowledged")
 	}
 	feed.Close(nil)
 	return errSession
@@ -130,7 +136,7 @@ func (w *Writer) gather(ctx context.Context, feed Feed, busy bool) []Delivery {
 	return batch
 }
 
-// handle does all that a batch needs, and acknowledges it. After an error the batch must be given back.
+// handle does all that a batch needs before it is acknowledged. After an error the batch must be given back.
 func (w *Writer) handle(ctx context.Context, feed Feed, batch []Delivery) error {
 	fault.Point("writer.gathered")
 	readable := make([]Delivery, 0, len(batch))
@@ -152,12 +158,7 @@ func (w *Writer) handle(ctx context.Context, feed Feed, batch []Delivery) error 
 		return err
 	}
 	fault.Point("writer.announced")
-	if err := w.bury(ctx, feed, append(dead, unwritable...)); err != nil {
-		return err
-	}
-	err = feed.Ack(batch)
-	fault.Point("writer.acknowledged")
-	return err
+	return w.bury(ctx, feed, append(dead, unwritable...))
 }
 
 // write stores orders. When one of them can never be stored, it halves the batch until that one is found, so that the

@@ -474,6 +474,19 @@ func TestWriterAcknowledgesNothingBeforeItIsDone(t *testing.T) {
 	}
 }
 
+// onePass lets a writer handle the next n deliveries of a feed in one pass, acknowledges them, and closes the feed.
+func onePass(t *testing.T, writer *Writer, feed Feed, n int) {
+	t.Helper()
+	batch := next(t, feed, n)
+	if err := writer.handle(t.Context(), feed, batch); err != nil {
+		t.Fatal(err)
+	}
+	if err := feed.Ack(batch); err != nil {
+		t.Fatal(err)
+	}
+	feed.Close(nil)
+}
+
 func TestWriterOneBadOrderDoesNotHoldUpTheOthers(t *testing.T) {
 	t.Parallel()
 	broker := newRabbit(t, rabbitURL(t), AMQPOptions{})
@@ -489,10 +502,7 @@ func TestWriterOneBadOrderDoesNotHoldUpTheOthers(t *testing.T) {
 	publishAll(t, broker, grabs("sale", 0, 500)...)
 
 	feed := consume(t, broker, 1000)
-	if err := writer.handle(t.Context(), feed, next(t, feed, 500)); err != nil { // one pass
-		t.Fatal(err)
-	}
-	feed.Close(nil)
+	onePass(t, writer, feed, 500)
 	wantEmpty(t, broker)
 	if book.count() != 499 || len(book.done()) != 499 {
 		t.Errorf("%d orders were written and %d announced, want 499", book.count(), len(book.done()))
