@@ -76,7 +76,13 @@ redis.call('HSET', KEYS[1], 'spec', ARGV[2], 'opens', opens, 'closes', closes, '
   'limit', limit, 'rate', ARGV[8], 'active', ARGV[9], 'ratio', ARGV[10], 'turn', ARGV[11], 'hold', ARGV[12],
   'items', table.concat(items, ' '), 'grace', ARGV[18])
 redis.call('HINCRBY', KEYS[1], 'v', 1)
-redis.call('HINCRBY', KEYS[1], 'supply', 1)
+local more = false
+for _, item in ipairs(items) do
+  more = more or totals[item] > tonumber(redis.call('HGET', KEYS[1], 't:' .. item) or '0')
+end
+if more and (m or tonumber(ARGV[13]) > 1) then -- not of a sale that is new: no node has called that sold out
+  supplied(KEYS[1], KEYS[2])
+end
 for item in string.gmatch(m and m.items or '', '%S+') do
   if not totals[item] then
     redis.call('HDEL', KEYS[1], 't:' .. item, 'w:' .. item)

@@ -87,6 +87,20 @@ local function left(stock)
   return sum
 end
 
+-- REST is how long, in milliseconds, units that come into a sale without a line which had none stay off sale. A node may
+-- say "sold out" by itself for half of that after it last looked (queue/latch.go), and whoever wins such a unit must not
+-- hear it: so nobody wins one before the last node has looked again.
+local REST = 1000
+
+-- supplied is to be called before units come in: `supply` becomes another number, so that nodes notice that they did
+-- even when they are gone again.
+local function supplied(meta, stock)
+  redis.call('HINCRBY', meta, 'supply', 1)
+  if left(stock) == 0 then
+    redis.call('HSET', meta, 'rests', int(math.floor(now() / 1000) + REST))
+  end
+end
+
 -- stock_state says what becomes of someone who waits: held means that unpaid orders may still give units back.
 local function stock_state(units, held)
   if units > 0 then

@@ -9,6 +9,8 @@
 --
 -- Without a line nobody holds grabs back when orders pile up in the outbox, so then a limit of its length does.
 --
+-- Units that came into such a sale when it had none are off sale for a moment; see REST.
+--
 -- Of an item that is not there any more everybody is told so, whether it is their turn or not: it is true for all, and
 -- who had a turn when the last unit went is no latecomer.
 --
@@ -22,7 +24,7 @@
 --          wait}; {-6} no such item; {-7} recovering, or the outbox is full; {-8, limit} qty above the limit; nothing
 --          at all when the sale is not here
 local k = { turns = KEYS[4], draw = KEYS[9] }
-local m = read(KEYS[1], fields(LINE, { 'limit', 'hold', 'held' }))
+local m = read(KEYS[1], fields(LINE, { 'limit', 'hold', 'held', 'rests' }))
 if not m then
   return {}
 end
@@ -31,6 +33,7 @@ local ms = math.floor(at / 1000)
 local phase = state(m, ms)
 local sale_ms = ms - stopped(m, ms)
 local limit, hold, held = tonumber(m.limit), tonumber(m.hold), tonumber(m.held)
+local resting = m.order == 'off' and ms < tonumber(m.rests or '0')
 local jam = tonumber(ARGV[5])
 local room = (m.order ~= 'off' or jam == 0) and math.huge or jam - redis.call('XLEN', KEYS[7])
 
@@ -59,6 +62,9 @@ local function grab(user, item, qty, request, order)
   end
   if units == 0 then
     return { -2, 0, stock_state(0, held) }
+  end
+  if resting then
+    return { -2, 0, 'held' }
   end
   local ticket, number
   if m.order ~= 'off' then

@@ -4,9 +4,6 @@
 -- Recovery, where marks may be lost, puts the order into `past` without one too. It gives its orders from the oldest to
 -- the newest, so the newest one of a user stays there.
 --
--- Whenever units come in, `supply` becomes another number, so that nodes notice that they did even when they are gone
--- again.
---
 -- KEYS  1 meta, 2 stock, 3 winners, 4 past, 5 news
 -- ARGV  1 'ended' announces the orders to their shoppers, and does nothing while the sale recovers; 'recovery' does
 --       neither, then for each order: user, order id, item, qty, at, pay_by, request id, status
@@ -26,8 +23,8 @@ for i = 1, (#ARGV - 1) / 8 do
   if mark then
     local id, item, qty, _, pay_by = mark_parts(mark)
     if id == order then
+      supplied(KEYS[1], KEYS[2])
       redis.call('HINCRBY', KEYS[2], item, qty)
-      redis.call('HINCRBY', KEYS[1], 'supply', 1)
       redis.call('HINCRBY', KEYS[1], 'w:' .. item, -tonumber(qty))
       redis.call('HSET', KEYS[4], user, mark)
       redis.call('HDEL', KEYS[3], user)

@@ -13,18 +13,18 @@ const (
 	latchMost = 200_000
 	// latchPage is about how many are read at once, so that no other command waits long.
 	latchPage = 1000
-	// latchAge is how old the last tick may be at most. While a latch is closed ticks come ten times a second, so whoever asks
-	// after stock has come back is answered by Redis a tenth of a second later, and when ticks fail after this time.
+	// latchAge is how old the last tick may be at most. It must be well below REST in the scripts: what comes back is not sold
+	// until every node has looked again or stopped to answer by itself, whatever became of it meanwhile.
 	latchAge = 500 * time.Millisecond
 )
 
-// latch lets a node answer grabs of a sale of which nothing is left, without asking Redis. It is exact: a node that has seen
-// the whole sale at zero reads all who have an order or had one, and if the next tick finds that no unit has come in since, nobody
-// can have become a buyer meanwhile, nor become one before a unit does. To everybody else it says "sold out"; those that it
-// knows are answered by Redis, because they may be repeating the request that won.
+// latch lets a node answer grabs without asking Redis, of a sale without a line of which nothing is left. It is exact: a node that
+// has seen the whole sale at zero reads all who have an order or had one, and if the next tick finds that no unit has come in
+// since, nobody can have become a buyer meanwhile, nor become one before a unit does and has rested longer than any node believes
+// its last tick. To everybody else it says "sold out"; those that it knows are answered by Redis, because they may be repeating
+// the request that won.
 //
-// What a node says can be as old as its last tick, like everything that it tells of the stock: whoever wins a unit that came back
-// through another node hears "sold out" here for that long.
+// A sale with a line needs none: only those whose turn it is come as far as a grab.
 type latch struct {
 	closed atomic.Pointer[soldOut] // nil = open: Redis answers
 
@@ -84,7 +84,7 @@ func (q *Queue) latch(ctx context.Context, s *Snapshot, supply, begun int64) {
 	l := q.latches.get(s.Sale.ID)
 	l.mu.Lock()
 	defer l.mu.Unlock()
-	if s.State != Open || s.Units() > 0 {
+	if s.State != Open || s.Units() > 0 || s.Sale.Line.Order != Off {
 		l.closed.Store(nil)
 		l.loaded = nil
 		return

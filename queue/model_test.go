@@ -30,6 +30,7 @@ type model struct {
 	tick           int64 // ms of the last tick or control
 	stock, total   map[string]int64
 	held           int64
+	rests          int64 // ms; until when units that came in are off sale
 	issued, served int64
 	given          int64            // tickets
 	numbers        map[string]int64 // user → number; in the lobby of a lottery, ticket
@@ -438,6 +439,8 @@ func (m *model) grab(user, item, request string, qty int64) (result queue.Result
 		return 0, 0, "", false, queue.NoSuchItem
 	case left == 0:
 		return queue.SoldOut, 0, m.stockState(0), false, ""
+	case m.order == queue.Off && m.clock < m.rests:
+		return queue.SoldOut, 0, queue.Held, false, ""
 	case m.order != queue.Off && m.turns[m.numbers[user]] <= m.saleTime():
 		return queue.NoTurn, 0, "", false, ""
 	case qty < 1 || qty > m.limit:
@@ -454,7 +457,15 @@ func (m *model) grab(user, item, request string, qty int64) (result queue.Result
 	return queue.Success, 0, "", false, ""
 }
 
+// supply is called before units come in.
+func (m *model) supply() {
+	if m.units() == 0 {
+		m.rests = m.clock + 1000
+	}
+}
+
 func (m *model) release(user string) {
+	m.supply()
 	won := m.winners[user]
 	m.stock[won.Item] += won.Qty
 	if won.PayBy > 0 {
@@ -875,6 +886,9 @@ func compareWithModel(t *rapid.T, l modelLine, done map[string]int) {
 				return
 			}
 			must(err, "apply")
+			if total > m.total[item.ID] {
+				m.supply()
+			}
 			m.stock[item.ID] += total - m.total[item.ID]
 			m.total[item.ID] = total
 			item.Stock = total

@@ -7,7 +7,7 @@ import (
 	"time"
 )
 
-// How often a node ticks: fast while somebody waits or holds a turn in an open sale, slowly otherwise. A kick makes a
+// How often a node ticks: fast while somebody waits or holds a turn in a sale that is open or paused, slowly otherwise. A kick makes a
 // tick come sooner, but ticks keep a distance so that many kicks cost no more than one.
 const (
 	tickBusy  = 100 * time.Millisecond
@@ -138,8 +138,8 @@ func (w *Watcher) pause(err error, more bool) time.Duration {
 		return 0
 	case s == nil || s.State == Recovering:
 		return tickBusy
-	case s.State == Open && (s.Issued > s.Served || s.Turns > 0 || s.Recalled() > 0):
-		return tickBusy
+	case (s.State == Open || s.State == Paused) && (s.Issued > s.Served || s.Turns > 0 || s.Recalled() > 0):
+		return tickBusy // also in a pause: its end is news for all who wait
 	case s.Undrawn(), w.q.latches.isClosed(w.sale):
 		return tickBusy
 	}
