@@ -278,7 +278,7 @@ line: { order: fifo, rate: 20, ratio: 3, turn: 20s }`))
 		report := crowd.report()
 		told += int64(report.ToldUnits)
 		disappointed += report.Results["sold_out"]
-		want(t, "shoppers who had to start again", report.Reconnects, int64(0))
+		want(t, "shoppers who had to start again", report.Moved, int64(0))
 	}
 	want(t, "units that the crowds know of", told, int64(60))
 	want(t, "shoppers who heard that it is sold out", disappointed, int64(140))
