@@ -79,19 +79,28 @@ for i = 1, (#ARGV - 6) / 6 do
       elseif stock == 'gone' then
         reply = { -2 }
       elseif m.order ~= 'off' then
-        redis.call('HDEL', k.conn, seat[2])
+        if seat[2] > 0 then
+          redis.call('HDEL', k.conn, seat[2])
+        end
         local ticket = redis.call('HINCRBY', k.meta, 'issued', 1)
         redis.call('HSET', k.seats, user, int(ticket))
         if leaf ~= '' and not m.frozen then
           redis.call('SETRANGE', KEYS[12], 32 * (ticket - 1), leaf)
         end
-        seat = { place(k, m, user, ms - still) }
+        -- Nothing was ever noted of a new ticket, unless the cursor is ahead of what was kept of the tickets.
+        local number = int(number_of(k, m, ticket))
+        if tonumber(number) <= tonumber(m.served) and number ~= '0' then
+          seat = { place(k, m, user, ms - still) }
+        else
+          seat = { WAITING, ticket, tonumber(number), '0', '', 0 }
+        end
       end
     end
     if not reply and (seat[1] == WAITING or seat[1] == TURN) and here ~= '' then
       local poll = here ~= 'c'
-      arrive(k, m, seat[2], seat[3], not poll and ARGV[6] or nil, poll and ms - still + tonumber(here) or nil)
-      seat = { place(k, m, user, ms - still) }
+      if arrive(k, m, seat[2], seat[3], not poll and ARGV[6] or nil, poll and ms - still + tonumber(here) or nil) then
+        seat = { place(k, m, user, ms - still) }
+      end
     end
     reply = reply or seat
   end

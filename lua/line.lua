@@ -109,9 +109,10 @@ local function recall(k, numbers)
 end
 
 -- arrive notes that somebody of a seat is here: on a node, or by a poll until a moment of sale time. Who was passed by
--- the cursor meanwhile is recalled.
+-- the cursor meanwhile is recalled. It returns true when the seat was away, and may stand elsewhere now.
 local function arrive(k, m, ticket, number, node, till)
-  if redis.call('ZSCORE', k.away, ticket) then
+  local away = redis.call('ZSCORE', k.away, ticket)
+  if away then
     if number > 0 and number <= tonumber(m.served) and not redis.call('ZSCORE', k.turns, number) and
         redis.call('GETBIT', k.recall, number) == 0 then
       recall(k, { int(number) })
@@ -120,7 +121,7 @@ local function arrive(k, m, ticket, number, node, till)
   end
   if not node then
     redis.call('ZADD', k.away, int(till), ticket)
-    return
+    return away
   end
   local held = redis.call('HGET', k.conn, ticket)
   if not held then
@@ -128,6 +129,7 @@ local function arrive(k, m, ticket, number, node, till)
   elseif not string.find(' ' .. held .. ' ', ' ' .. node .. ' ', 1, true) then
     redis.call('HSET', k.conn, ticket, held .. ' ' .. node)
   end
+  return away
 end
 
 -- forsake notes that nobody of a seat is here, since a moment of sale time. A seat that is used up is not kept.

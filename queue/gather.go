@@ -2,6 +2,7 @@ package queue
 
 import (
 	"context"
+	"errors"
 	"sync"
 	"time"
 )
@@ -20,15 +21,14 @@ type gather[A, R any] struct {
 	run func(context.Context, []A) ([]R, []error)
 
 	mu      sync.Mutex
-	waiting []*request[A, R]
+	waiting []request[A, R]
 	flights int
 }
 
 type request[A, R any] struct {
-	arg    A
-	result R
-	err    error
-	done   chan struct{}
+	arg  A
+	by   time.Time // who asks waits no longer than until then; zero = has no end
+	then func(R, error)
 }
 
 // newGather makes a gather around run, which returns a result and an error for each of its arguments.
@@ -39,47 +39,80 @@ func newGather[A, R any](run func(context.Context, []A) ([]R, []error)) *gather[
 // do makes the request part of a call and waits for its outcome. When ctx ends first the outcome is unknown: the call
 // goes on, so the caller must be able to ask again with the same ids.
 func (g *gather[A, R]) do(ctx context.Context, arg A) (R, error) {
-	r := &request[A, R]{arg: arg, done: make(chan struct{})}
-	g.mu.Lock()
-	g.waiting = append(g.waiting, r)
-	if g.flights < gatherFlights {
-		g.flights++
-		go g.fly()
+	type outcome struct {
+		result R
+		err    error
 	}
-	g.mu.Unlock()
+	done := make(chan outcome, 1)
+	g.start(request[A, R]{arg: arg, then: func(result R, err error) { done <- outcome{result, err} }})
 	select {
-	case <-r.done:
-		return r.result, r.err
+	case o := <-done:
+		return o.result, o.err
 	case <-ctx.Done():
 		var zero R
 		return zero, ctx.Err()
 	}
 }
 
+// start makes the request part of a call and returns. Its `then` is called with the outcome, after those of others, so it
+// must not wait for anything; with errLate and without a call when its time has passed before its turn came.
+func (g *gather[A, R]) start(r request[A, R]) {
+	g.mu.Lock()
+	defer g.mu.Unlock()
+	g.waiting = append(g.waiting, r)
+	if g.flights < gatherFlights {
+		g.flights++
+		go g.fly()
+	}
+}
+
+// errLate is the cause of a request that was not made in time. Nothing has been asked of Redis.
+var errLate = errors.New("too many others were before it")
+
+// next takes the requests of the next call, or ends the flight.
+func (g *gather[A, R]) next(batch []request[A, R]) []request[A, R] {
+	g.mu.Lock()
+	defer g.mu.Unlock()
+	n := min(len(g.waiting), gatherMost)
+	if n == 0 {
+		g.flights--
+		return nil
+	}
+	batch = append(batch[:0], g.waiting[:n]...)
+	clear(g.waiting[:n])
+	if g.waiting = g.waiting[n:]; len(g.waiting) == 0 {
+		g.waiting = nil
+	}
+	return batch
+}
+
 // fly makes calls until nobody waits.
 func (g *gather[A, R]) fly() {
+	batch := make([]request[A, R], 0, gatherMost)
+	args := make([]A, 0, gatherMost)
 	for {
-		g.mu.Lock()
-		n := min(len(g.waiting), gatherMost)
-		if n == 0 {
-			g.flights--
-			g.mu.Unlock()
+		if batch = g.next(batch); len(batch) == 0 {
 			return
 		}
-		batch := g.waiting[:n:n]
-		g.waiting = g.waiting[n:]
-		g.mu.Unlock()
-
-		args := make([]A, n)
-		for i, r := range batch {
-			args[i] = r.arg
+		now := time.Now()
+		kept := batch[:0]
+		args = args[:0]
+		for _, r := range batch {
+			if !r.by.IsZero() && now.After(r.by) {
+				var zero R
+				r.then(zero, errLate)
+				continue
+			}
+			kept, args = append(kept, r), append(args, r.arg)
+		}
+		if len(kept) == 0 {
+			continue
 		}
 		ctx, cancel := context.WithTimeout(context.Background(), gatherTimeout)
 		results, errs := g.run(ctx, args)
 		cancel()
-		for i, r := range batch {
-			r.result, r.err = results[i], errs[i]
-			close(r.done)
+		for i, r := range kept {
+			r.then(results[i], errs[i])
 		}
 	}
 }

@@ -18,6 +18,17 @@ func (q *Queue) Join(ctx context.Context, req JoinRequest) (Seat, error) {
 	return q.lane(req.Sale).joins.do(ctx, req)
 }
 
+// JoinLater is Join for a caller who does not wait: then is called with the outcome, from another goroutine, which it must not
+// hold up. A join that Redis could not be asked for within that time fails with Unavailable, and has taken nothing.
+func (q *Queue) JoinLater(req JoinRequest, within time.Duration, then func(Seat, error)) {
+	q.lane(req.Sale).joins.start(request[JoinRequest, Seat]{arg: req, by: time.Now().Add(within), then: func(seat Seat, err error) {
+		if errors.Is(err, errLate) {
+			err = &Error{Code: Unavailable, Message: "the line cannot be reached; nothing was taken, try again in a moment", RetryAfter: time.Second, Err: err}
+		}
+		then(seat, err)
+	}})
+}
+
 func (q *Queue) joinBatch(ctx context.Context, sale string, reqs []JoinRequest) ([]Seat, []error) {
 	return q.joinAt(ctx, sale, 0, reqs)
 }

@@ -55,6 +55,12 @@ type Snapshot struct {
 	recall *numberSet // those to be called before the line, and some who came late after a loss, behind the cursor
 }
 
+// Stands says whether the line is as it was in an earlier snapshot of the same node: nobody's place has changed since.
+func (s *Snapshot) Stands(before *Snapshot) bool {
+	return s.Epoch == before.Epoch && s.Served == before.Served && s.Left == before.Left && s.Drawn == before.Drawn &&
+		s.gone == before.gone && s.recall == before.recall
+}
+
 // Undrawn says that a sale has opened and waits for its lottery to be drawn.
 func (s *Snapshot) Undrawn() bool {
 	return s.Sale.Line.Order == Lottery && !s.Drawn && s.State == Lobby && s.At >= s.Sale.OpensAt.UnixMilli()
