@@ -80,6 +80,7 @@ func (h *Hub) Close() error {
 		close(h.quit)
 	}
 	<-h.stopped
+	h.hands.Wait()
 	return nil
 }
 

@@ -1,28 +1,26 @@
 package hub
 
 import (
-	"sync"
-	"sync/atomic"
+	"encoding/binary"
 
 	"github.com/gorilla/websocket"
 )
 
 // Frame is one text message to peers. It is encoded once, never changes, and may be given to any number of sessions.
 type Frame struct {
-	data    []byte
+	wire    []byte // as it goes over the wire
+	head    int    // bytes of it before the text
 	written func()
-
-	once   sync.Once
-	shared atomic.Pointer[websocket.PreparedMessage]
 }
 
-// NewFrame makes the frame of a JSON text, which must not be changed afterwards.
-func NewFrame(data []byte) *Frame {
-	return &Frame{data: data}
+// NewFrame makes the frame of a JSON text.
+func NewFrame(text []byte) *Frame {
+	wire := appendFrame(make([]byte, 0, maxHead+len(text)), websocket.TextMessage, text)
+	return &Frame{wire: wire, head: len(wire) - len(text)}
 }
 
 // Bytes are the JSON text. They belong to the frame.
-func (f *Frame) Bytes() []byte { return f.data }
+func (f *Frame) Bytes() []byte { return f.wire[f.head:] }
 
 // OnWrite has fn called each time the frame was handed to the kernel for a session, from the goroutine that wrote it.
 // fn must not block. Call it before the frame is sent.
@@ -31,28 +29,19 @@ func (f *Frame) OnWrite(fn func()) *Frame {
 	return f
 }
 
-// Share also encodes the frame as it goes over the wire, so that each of many sessions writes the same bytes. It pays
-// from the second session on; Hub.Send and Hub.Broadcast call it by themselves.
-func (f *Frame) Share() *Frame {
-	f.once.Do(func() {
-		// This fails only for an unknown kind of message; the frame is then written unshared.
-		if pm, err := websocket.NewPreparedMessage(websocket.TextMessage, f.data); err == nil {
-			f.shared.Store(pm)
-		}
-	})
-	return f
-}
+// maxHead is the most that goes before a message without a mask, in bytes.
+const maxHead = 10
 
-// writeTo writes the frame within the write deadline of conn.
-func (f *Frame) writeTo(conn *websocket.Conn) error {
-	var err error
-	if pm := f.shared.Load(); pm != nil {
-		err = conn.WritePreparedMessage(pm)
-	} else {
-		err = conn.WriteMessage(websocket.TextMessage, f.data)
+// appendFrame encodes a whole message as a server sends it, in one frame and without a mask (RFC 6455, section 5.2).
+func appendFrame(to []byte, opcode byte, payload []byte) []byte {
+	to = append(to, 0x80|opcode) // the last frame of its message
+	switch n := len(payload); {
+	case n < 126:
+		to = append(to, byte(n))
+	case n < 1<<16:
+		to = binary.BigEndian.AppendUint16(append(to, 126), uint16(n))
+	default:
+		to = binary.BigEndian.AppendUint64(append(to, 127), uint64(n))
 	}
-	if err == nil && f.written != nil {
-		f.written()
-	}
-	return err
+	return append(to, payload...)
 }

@@ -17,7 +17,7 @@ import (
 // Buffer sizes for the upgrader, in bytes. Most messages of shoppers are shorter; a longer one takes more reads and no
 // more memory.
 const (
-	ReadBufferSize  = 1024
+	ReadBufferSize  = 512
 	WriteBufferSize = 1024
 )
 
@@ -36,15 +36,17 @@ type Hub struct {
 	start   time.Time
 	seed    maphash.Seed
 	shards  []*shard
-	ping    *websocket.PreparedMessage
+	hands   sync.WaitGroup // the crew
+	buffers sync.Pool      // of *[]byte, for frames that are written together
 	ids     atomic.Uint64
 	pause   func(ctx context.Context, over <-chan struct{}, d time.Duration) error // how Drain waits
 
 	turning sync.Mutex    // held while the wheels turn
 	turned  time.Duration // when they turned last
 	resumed time.Duration // when they last turned after a standstill
-	quit    chan struct{} // closed to stop the heart
-	stopped chan struct{} // closed when it has
+	quit    chan struct{} // closed to stop the heart and the crew
+	stopped chan struct{} // closed when the heart has
+	calls   chan func()   // to a goroutine of the crew that has nothing to do
 
 	mu       sync.Mutex
 	live     int             // sessions whose goroutine runs
@@ -55,11 +57,6 @@ type Hub struct {
 
 // New makes a hub and starts its heart, which Close stops.
 func New(opts Options) *Hub {
-	// This fails only for an unknown kind of message.
-	ping, err := websocket.NewPreparedMessage(websocket.PingMessage, nil)
-	if err != nil {
-		panic(err)
-	}
 	opts = opts.withDefaults()
 	h := &Hub{
 		opts:    opts,
@@ -67,15 +64,19 @@ func New(opts Options) *Hub {
 		start:   opts.Now(),
 		seed:    maphash.MakeSeed(),
 		shards:  make([]*shard, opts.Shards),
-		ping:    ping,
+		buffers: sync.Pool{New: func() any { return new(make([]byte, 0, writeAtOnce)) }},
 		pause:   pause,
 		quit:    make(chan struct{}),
 		stopped: make(chan struct{}),
+		calls:   make(chan func()),
 	}
 	for i := range h.shards {
 		h.shards[i] = newShard()
 	}
 	go h.beat()
+	for range crew * runtime.GOMAXPROCS(0) {
+		h.hands.Go(h.work)
+	}
 	return h
 }
 
@@ -181,9 +182,6 @@ func (h *Hub) Sessions(group string) iter.Seq[*Session] {
 // Send gives the frame to each session of a key, as Session.Send, and returns to how many.
 func (h *Hub) Send(group, key string, f *Frame) int {
 	list := h.ofKey(key).ofKey(group, key)
-	if len(list) > 1 {
-		f.Share()
-	}
 	n := 0
 	for _, s := range list {
 		if s.send(f) {
@@ -196,7 +194,6 @@ func (h *Hub) Send(group, key string, f *Frame) int {
 // Broadcast gives the frame to each session of a group, as Session.Send, and returns to how many.
 func (h *Hub) Broadcast(group string, f *Frame) int {
 	start := time.Now()
-	f.Share()
 	n := 0
 	for s := range h.Sessions(group) {
 		if s.send(f) {

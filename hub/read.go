@@ -19,52 +19,69 @@ const (
 	codeTooMany    = 4429
 )
 
-// run is the session's goroutine: it reads until the first error, and then ends the session.
+// run waits for a message and handles it; when the connection fails or the peer closes it ends the session. Each message is
+// waited for by a goroutine of its own: handlers call deep, and the stack that had grown for one would stay as large for
+// all the time that the peer says nothing.
 func (s *Session) run() {
-	err := s.read()
+	kind, r, err := s.conn.NextReader()
+	if err == nil {
+		err = s.receive(kind, r)
+	}
+	if err == nil {
+		return // another goroutine reads on, or will
+	}
 	s.end(err)
 	s.call(s.handler.Closed)
 	s.hub.left(s)
 }
 
-// read hands messages to the handler until the connection fails or the peer closes. Once the session is closing it
-// only waits for the peer's answer, and gorilla skips what comes before it.
-func (s *Session) read() error {
-	for hello := true; ; {
-		kind, r, err := s.conn.NextReader()
-		if err != nil {
-			return err
-		}
-		if !s.heed() {
-			continue
-		}
-		if kind != websocket.TextMessage {
-			s.Close(codeBadMessage, "binary messages are not understood")
-			continue
-		}
-		limit := s.hub.opts.MaxMessage
-		if hello || s.rehear.Load() {
-			limit = s.hub.opts.MaxHello
-		}
-		msg, err := io.ReadAll(io.LimitReader(r, limit+1))
-		if err != nil {
-			return err
-		}
-		if int64(len(msg)) > limit {
-			s.Close(codeBadMessage, fmt.Sprintf("message is longer than %d bytes", limit))
-			continue
-		}
-		if !utf8.Valid(msg) {
-			s.Close(codeBadMessage, "message is not UTF-8")
-			continue
-		}
-		if int64(len(msg)) > s.hub.opts.MaxMessage {
-			s.rehear.Store(false)
-		}
-		s.heard.Store(int64(s.hub.clock()))
-		s.dispatch(hello, msg)
-		hello = false
+// receive hands a message to the handler, and has the session read on after it. Once the session is closing it only waits for
+// the peer's answer, and gorilla skips what comes before it.
+func (s *Session) receive(kind int, r io.Reader) error {
+	msg, err := s.message(kind, r)
+	switch {
+	case err != nil:
+		return err
+	case msg == nil:
+		go s.run()
+		return nil
 	}
+	s.heard.Store(int64(s.hub.clock()))
+	hello := !s.spoken
+	s.spoken = true
+	s.hub.engage(func() { s.dispatch(hello, msg) })
+	return nil
+}
+
+// message reads a message; nil is one that nobody is to hear of.
+func (s *Session) message(kind int, r io.Reader) ([]byte, error) {
+	if !s.heed() {
+		return nil, nil
+	}
+	if kind != websocket.TextMessage {
+		s.Close(codeBadMessage, "binary messages are not understood")
+		return nil, nil
+	}
+	limit := s.hub.opts.MaxMessage
+	if !s.spoken || s.rehear.Load() {
+		limit = s.hub.opts.MaxHello
+	}
+	msg, err := io.ReadAll(io.LimitReader(r, limit+1))
+	if err != nil {
+		return nil, err
+	}
+	if int64(len(msg)) > limit {
+		s.Close(codeBadMessage, fmt.Sprintf("message is longer than %d bytes", limit))
+		return nil, nil
+	}
+	if !utf8.Valid(msg) {
+		s.Close(codeBadMessage, "message is not UTF-8")
+		return nil, nil
+	}
+	if int64(len(msg)) > s.hub.opts.MaxMessage {
+		s.rehear.Store(false)
+	}
+	return msg, nil
 }
 
 // heed notes that the peer sent a frame and reports whether the session still cares: it does not when it is closing,
@@ -119,37 +136,59 @@ func (s *Session) onPong(string) error {
 	return nil
 }
 
-// dispatch hands one message to the handler, unless the session began to close meanwhile.
+// dispatch hands one message to the handler, unless the session began to close meanwhile. The session reads on when the
+// handler has returned and all that it put off is done.
 func (s *Session) dispatch(hello bool, msg []byte) {
 	s.mu.Lock()
 	s.greeted = true
 	closing := s.bye != nil || s.done
 	s.busy = !closing
 	s.mu.Unlock()
-	if closing {
+	s.holds.Store(1)
+	if !closing {
+		s.call(func(*Session) {
+			if hello {
+				s.handler.Hello(s, msg)
+			} else {
+				s.handler.Message(s, msg)
+			}
+		})
+	}
+	s.release()
+}
+
+// Later is for a handler that has to wait for something: its call counts as running until the function that it returns was
+// called with the rest of it, from any goroutine, but holds no goroutine meanwhile. It may only be called from within Hello or
+// Message.
+func (s *Session) Later() func(rest func()) {
+	s.holds.Add(1)
+	return func(rest func()) {
+		s.call(func(*Session) { rest() })
+		s.release()
+	}
+}
+
+// release lets go of one of the reasons not to read on.
+func (s *Session) release() {
+	if s.holds.Add(-1) != 0 {
 		return
 	}
-	s.call(func(*Session) {
-		if hello {
-			s.handler.Hello(s, msg)
-		} else {
-			s.handler.Message(s, msg)
-		}
-	})
 	s.mu.Lock()
-	defer s.mu.Unlock()
 	s.busy = false
 	if s.retiring {
 		s.close(codeRestarting, reasonRestarting)
 	}
+	s.mu.Unlock()
+	go s.run()
 }
 
-// call runs a method of the handler. The reader's goroutine has no HTTP server above it that would keep a panic in one
-// session from ending the process.
+// call runs a method of the handler. There is no HTTP server above it that would keep a panic in one session from ending the
+// process.
 func (s *Session) call(fn func(*Session)) {
 	defer func() {
 		if p := recover(); p != nil {
 			s.hub.opts.Logger.Error("session handler panicked", "session", s.ID(), "panic", p, "stack", string(debug.Stack()))
+			s.holds.Store(1) // what it put off may never be done
 			s.Close(codeBroken, "internal error")
 		}
 	}()

@@ -9,8 +9,7 @@ import (
 	"github.com/gorilla/websocket"
 )
 
-// Handler receives what happens to a session. Calls for one session come one after another, from the session's own
-// goroutine. While one runs nothing is read from that peer, not even its pongs, so one that runs for as long as
+// Handler receives what happens to a session. Calls for one session come one after another; see also Session.Later. While one runs nothing is read from that peer, not even its pongs, so one that runs for as long as
 // Options.SilentAfter costs the session. msg is UTF-8, not otherwise checked, and the handler's to keep. A panic is
 // logged and closes the session with 1011.
 type Handler interface {
@@ -30,9 +29,11 @@ type Session struct {
 	handler Handler
 	id      uint64
 
+	holds  atomic.Int32  // reasons not to read on
 	heard  atomic.Int64  // when the peer last sent anything, on the hub's clock
 	rehear atomic.Bool   // the next long message may be as long as a hello
 	credit time.Duration // when the message budget is whole again; the reader's
+	spoken bool          // the first message came; the reader's
 	pingAt time.Duration // when the next ping is due; the heart's
 	born   time.Duration // when the session was accepted
 

@@ -2,6 +2,7 @@ package hub
 
 import (
 	"errors"
+	"math"
 	"net"
 	"strings"
 	"time"
@@ -14,6 +15,9 @@ const (
 	// maxReason is what a close frame has room for: 125 bytes less the code.
 	maxReason = 123
 
+	// writeAtOnce is how many bytes of waiting frames are written together, at most.
+	writeAtOnce = 4 << 10
+
 	codeRestarting = websocket.CloseServiceRestart    // 1012
 	codeOverloaded = websocket.CloseTryAgainLater     // 1013
 	codeBroken     = websocket.CloseInternalServerErr // 1011
@@ -24,10 +28,26 @@ const (
 // wait already, or a write takes longer than Options.WriteTimeout, the session is closed with 1013.
 func (s *Session) Send(f *Frame) { s.send(f) }
 
+// SendWithNext is Send for a frame that is soon followed by another: the two are written together.
+func (s *Session) SendWithNext(f *Frame) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.enqueue(f)
+}
+
 // send reports whether the frame was queued.
 func (s *Session) send(f *Frame) bool {
 	s.mu.Lock()
 	defer s.mu.Unlock()
+	if !s.enqueue(f) {
+		return false
+	}
+	s.wake()
+	return true
+}
+
+// enqueue puts a frame into the queue, or closes the session of a peer that is too slow; under s.mu.
+func (s *Session) enqueue(f *Frame) bool {
 	if s.bye != nil || s.done {
 		return false
 	}
@@ -36,7 +56,6 @@ func (s *Session) send(f *Frame) bool {
 		return false
 	}
 	s.queue = append(s.queue, f)
-	s.wake()
 	return true
 }
 
@@ -114,89 +133,111 @@ func (s *Session) wake() {
 	}
 }
 
-// output is one thing to be written.
-type output struct {
-	frame *Frame
-	ping  bool
-	pong  []byte
-	bye   *farewell
-	by    time.Time
-}
-
-// drain writes until nothing is queued.
+// drain writes until nothing is queued. What is queued together goes to the kernel together.
 func (s *Session) drain() {
-	for {
-		out, ok := s.next()
-		if !ok {
-			return
+	var out output
+	for s.next(&out) {
+		_, err := s.conn.NetConn().Write(out.wire)
+		if out.buffer != nil {
+			s.hub.buffers.Put(out.buffer)
 		}
-		if err := s.write(out); err != nil {
+		if err != nil {
 			code := codeVanished
 			if timeout := net.Error(nil); errors.As(err, &timeout) && timeout.Timeout() {
 				code = codeOverloaded
 			}
 			s.abort(code)
-		} else if out.bye != nil {
+			continue
+		}
+		for _, fn := range out.written {
+			fn()
+		}
+		if out.bye {
 			s.saidBye()
 		}
 	}
 }
 
-// next takes what is to be written, or ends the drainer.
-func (s *Session) next() (out output, ok bool) {
+// output is what is written at once.
+type output struct {
+	wire    []byte
+	buffer  *[]byte  // what wire is part of, if it must be given back; nil = it belongs to a frame
+	written []func() // to be called afterwards
+	bye     bool     // it ends with the close frame
+}
+
+// next takes what is to be written, and says by when, or ends the drainer. Nothing but drainers writes to the connection,
+// except that gorilla's reader may say what is wrong with a frame; every write is of whole frames, so the two cannot mix.
+func (s *Session) next(out *output) bool {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	switch {
-	case s.done:
-	case s.pong != nil:
-		out.pong, s.pong = s.pong, nil
-		ok = true
-	case s.pinging:
-		out.ping, s.pinging = true, false
-		ok = true
-	case s.position != nil && s.ahead == 0:
-		out.frame, s.position = s.position, nil
-		ok = true
-	case len(s.queue) > 0:
-		out.frame = s.queue[0]
-		s.queue[0] = nil
-		s.ahead--
-		if s.queue = s.queue[1:]; len(s.queue) == 0 {
-			s.queue = nil // an idle session keeps no array
-		}
-		ok = true
-	case s.bye != nil:
-		out.bye = s.bye
-		ok = true
-	}
-	if !ok {
+	*out = output{written: out.written[:0]}
+	var ok bool
+	if out.wire, ok = s.take(out, math.MaxInt); !ok {
 		s.writing = false
 		if s.idle != nil {
 			close(s.idle)
 			s.idle = nil
 		}
-		return out, false
+		return false
 	}
-	out.by = time.Now().Add(s.hub.opts.WriteTimeout)
-	if s.bye != nil && s.bye.by.Before(out.by) {
-		out.by = s.bye.by
+	for {
+		wire, ok := s.take(out, writeAtOnce-len(out.wire))
+		if !ok {
+			break
+		}
+		if out.buffer == nil {
+			out.buffer = s.hub.buffers.Get().(*[]byte)
+			out.wire = append((*out.buffer)[:0], out.wire...)
+		}
+		out.wire = append(out.wire, wire...)
 	}
-	return out, true
+	by := time.Now().Add(s.hub.opts.WriteTimeout)
+	if s.bye != nil && s.bye.by.Before(by) {
+		by = s.bye.by
+	}
+	if !s.aborted {
+		_ = s.conn.NetConn().SetWriteDeadline(by) // its error is that of the write that follows
+	}
+	return true
 }
 
-func (s *Session) write(out output) error {
-	// An error of SetWriteDeadline is that of the write that follows.
-	_ = s.conn.SetWriteDeadline(out.by)
+// take takes the next thing that is to be written, unless it is longer than there is room for; under s.mu.
+func (s *Session) take(out *output, room int) (wire []byte, ok bool) {
+	var f *Frame
 	switch {
-	case out.frame != nil:
-		return out.frame.writeTo(s.conn)
-	case out.ping:
-		return s.conn.WritePreparedMessage(s.hub.ping)
-	case out.pong != nil:
-		return s.conn.WriteControl(websocket.PongMessage, out.pong, out.by)
+	case s.done || out.bye:
+		return nil, false
+	case s.pong != nil:
+		wire, s.pong = appendFrame(nil, websocket.PongMessage, s.pong), nil
+		return wire, true
+	case s.pinging:
+		s.pinging = false
+		return appendFrame(nil, websocket.PingMessage, nil), true
+	case s.position != nil && s.ahead == 0:
+		if f = s.position; len(f.wire) > room {
+			return nil, false
+		}
+		s.position = nil
+	case len(s.queue) > 0:
+		if f = s.queue[0]; len(f.wire) > room {
+			return nil, false
+		}
+		s.queue[0] = nil
+		s.ahead--
+		if s.queue = s.queue[1:]; len(s.queue) == 0 {
+			s.queue = nil // an idle session keeps no array
+		}
+	case s.bye != nil:
+		out.bye = true
+		return appendFrame(nil, websocket.CloseMessage, websocket.FormatCloseMessage(s.bye.code, s.bye.reason)), true
 	default:
-		return s.conn.WriteControl(websocket.CloseMessage, websocket.FormatCloseMessage(out.bye.code, out.bye.reason), out.by)
+		return nil, false
 	}
+	if f.written != nil {
+		out.written = append(out.written, f.written)
+	}
+	return f.wire, true
 }
 
 // saidBye gives the peer as long to answer the close frame as it had to take it. The answer is waited for because

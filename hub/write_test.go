@@ -62,19 +62,49 @@ func TestFramesOfManyGoroutinesArriveWholeAndInTheOrderOfEach(t *testing.T) {
 	group.Wait()
 }
 
-func TestASharedFrameAndAnUnsharedOneReadTheSame(t *testing.T) {
+func TestFramesOfEveryLengthArriveWholeAloneAndTogether(t *testing.T) {
 	t.Parallel()
 	s := newSite(t, Options{})
 	v := s.dial()
-	for _, size := range []int{0, 1, 125, 126, WriteBufferSize, WriteBufferSize + 1, 1 << 16, 1<<16 + 1} {
+	for _, size := range []int{0, 1, 125, 126, writeAtOnce - 4, writeAtOnce, 1<<16 - 1, 1 << 16, 1<<16 + 1} {
 		text := strings.Repeat("x", size)
-		v.session.Send(NewFrame([]byte(text)))
-		v.session.Send(NewFrame([]byte(text)).Share())
-		for range 2 {
+		const times = 20
+		f := NewFrame([]byte(text))
+		if string(f.Bytes()) != text {
+			t.Fatalf("%d bytes are %d in the frame", size, len(f.Bytes()))
+		}
+		for range times {
+			v.session.Send(f)
+		}
+		for range times {
 			if got := v.hear(); got != text {
 				t.Fatalf("%d bytes arrived as %d", size, len(got))
 			}
 		}
+	}
+}
+
+func TestAFrameThatIsSentWithTheNextComesBeforeIt(t *testing.T) {
+	t.Parallel()
+	s := newSite(t, Options{})
+	v := s.dial()
+	for i := range 100 {
+		v.session.SendWithNext(NewFrame(fmt.Appendf(nil, "welcome %d", i)))
+		if i%2 == 0 {
+			v.session.Send(NewFrame([]byte("state")))
+		} else {
+			v.session.Position(NewFrame([]byte("state")))
+		}
+		for _, want := range []string{fmt.Sprint("welcome ", i), "state"} {
+			if got := v.hear(); got != want {
+				t.Fatalf("received %q, want %q", got, want)
+			}
+		}
+	}
+	v.session.SendWithNext(NewFrame([]byte("last")))
+	v.session.Close(1000, "")
+	if got := v.hear(); got != "last" {
+		t.Fatalf("before the close frame came %q", got)
 	}
 }
 

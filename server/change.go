@@ -246,6 +246,7 @@ func (s *Server) changeSale(action string, becomes queue.State, act func(line, c
 			return err
 		}
 		after, refused := act(s.line, ctx, id)
+		s.registry.Kick(id) // all who wait here are to know at once
 		if refused != nil && queue.CodeOf(refused) != queue.Conflict {
 			return refused
 		}

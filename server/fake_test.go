@@ -45,6 +45,9 @@ type fakeLine struct {
 func (f *fakeLine) Join(_ context.Context, req queue.JoinRequest) (queue.Seat, error) {
 	return f.join(req)
 }
+func (f *fakeLine) JoinLater(req queue.JoinRequest, _ time.Duration, then func(queue.Seat, error)) {
+	then(f.join(req))
+}
 func (f *fakeLine) Look(_ context.Context, sale, user string) (queue.Seat, error) {
 	return f.look(sale, user)
 }

@@ -3,6 +3,7 @@ package server
 import (
 	"context"
 	"log/slog"
+	"slices"
 	"sync"
 	"time"
 
@@ -28,15 +29,17 @@ type room struct {
 	numbers  map[int64]*seat
 	newest   *queue.Snapshot // of the last tick that was told
 	unsure   map[string]bool // users whose seat must be read again
+	touched  []*seat         // those that something happened to since the last tick
+	restless bool            // somebody is to hear of a place that has changed, and not yet
 	lobbyAt  time.Time       // when the lobby was told last
 	served   int64           // the cursor before Redis lost the line last
 	lastNews news
 	over     bool // the sale is no more
 
 	// What the line is to be told of who is here; see room_presence.go.
-	left    map[int64]bool      // tickets whose last session here has ended
+	left    map[int64]string    // tickets whose last session here has ended, and their users
 	gone    map[int64]time.Time // tickets that the line was told have nobody here, lately, and when
-	came    map[int64]bool      // tickets that may have been told of wrongly, and are here
+	came    map[int64]string    // tickets that may have been told of wrongly, and are here, and their users
 	strange bool                // this node counted as dead: all who are here must be told of again
 	leased  bool                // it ever had a lease
 	jolted  jolted
@@ -45,15 +48,17 @@ type room struct {
 // seat is a user in the room: one, however many tabs and devices.
 type seat struct {
 	queue.Seat
-	sessions map[*hub.Session]listener
+	sessions []listener // few: mostly one
 	told     told
 	ended    *queue.Order // the order that ended last, as it was told
+	touched  bool         // is among the room's touched
 }
 
-// listener is what one session of a seat knows besides.
+// listener is one session of a seat, and what it knows.
 type listener struct {
+	*hub.Session
 	served bool         // its first state frame was sent
-	state  queue.State  // of the sale, as its welcome said
+	state  queue.State  // of the sale, as its welcome said; until it is served
 	named  *queue.Order // what became of another order than the seat's, to be told after the first state frame; may be nil
 }
 
@@ -62,7 +67,7 @@ func newRoom(sale string, q *queue.Queue, line line, order func(context.Context,
 	r := &room{
 		sale: sale, line: line, order: order, fate: fate, log: log,
 		seats: map[string]*seat{}, numbers: map[int64]*seat{}, unsure: map[string]bool{},
-		left: map[int64]bool{}, gone: map[int64]time.Time{}, came: map[int64]bool{},
+		left: map[int64]string{}, gone: map[int64]time.Time{}, came: map[int64]string{},
 	}
 	r.watch = queue.NewWatcher(q, sale, r)
 	return r
@@ -80,14 +85,14 @@ func (r *room) enter(s *hub.Session, held queue.Seat, state queue.State, named *
 	}
 	here := r.seats[held.User]
 	if here == nil {
-		here = &seat{sessions: map[*hub.Session]listener{}}
+		here = &seat{}
 		r.seats[held.User] = here
 	}
 	r.learn(here, held)
-	here.sessions[s] = listener{state: state, named: named}
+	here.sessions = append(here.sessions, listener{Session: s, state: state, named: named})
 	delete(r.left, held.Ticket) // joining has told the line that somebody is here
 	if _, told := r.gone[held.Ticket]; told {
-		r.came[held.Ticket] = true // the line may have heard of the last one's leaving after this one's joining
+		r.came[held.Ticket] = held.User // the line may have heard of the last one's leaving after this one's joining
 	}
 	if r.newest != nil && r.newest.At >= held.At {
 		r.unsure[held.User] = true // a tick since then may have told of this seat while it was not here
@@ -98,6 +103,7 @@ func (r *room) enter(s *hub.Session, held queue.Seat, state queue.State, named *
 // learn replaces what is known of a seat by what was read of it. A reading from before the order that the seat is known
 // to have is left alone, like any that is older than the last.
 func (r *room) learn(here *seat, found queue.Seat) {
+	r.touch(here)
 	if found.At < here.At || here.Order != nil && found.Order == nil && here.Order.CreatedAt >= found.At {
 		return
 	}
@@ -110,6 +116,14 @@ func (r *room) learn(here *seat, found queue.Seat) {
 	here.Seat = found
 	if here.Number > 0 {
 		r.numbers[here.Number] = here
+	}
+}
+
+// touch has the next tick look at a seat, also when the line stands still.
+func (r *room) touch(here *seat) {
+	if !here.touched {
+		here.touched = true
+		r.touched = append(r.touched, here)
 	}
 }
 
@@ -137,10 +151,10 @@ func (r *room) exit(s *hub.Session, user string) {
 	if here == nil {
 		return
 	}
-	delete(here.sessions, s)
+	here.sessions = slices.DeleteFunc(here.sessions, func(l listener) bool { return l.Session == s })
 	if len(here.sessions) == 0 {
 		if here.Ticket > 0 {
-			r.left[here.Ticket] = true
+			r.left[here.Ticket] = user
 			delete(r.came, here.Ticket)
 		}
 		delete(r.seats, user)
@@ -157,8 +171,8 @@ func (r *room) end() {
 	defer r.mu.Unlock()
 	r.over = true
 	for _, here := range r.seats {
-		for s := range here.sessions {
-			s.Close(closeNoSale, "no such sale")
+		for _, l := range here.sessions {
+			l.Close(closeNoSale, "no such sale")
 		}
 	}
 }
@@ -199,9 +213,9 @@ func (r *room) tellOrder(here *seat, order queue.Order, at int64, except *hub.Se
 	here.Status, here.Order = queue.Buyer, &order
 	here.told.status, here.told.order = here.Status, order.Status
 	frame := hub.NewFrame(encode(orderFrame{Type: "order", At: at, Order: viewOfOrder(order)}))
-	for s, l := range here.sessions {
-		if l.served && s != except {
-			s.Send(frame)
+	for _, l := range here.sessions {
+		if l.served && l.Session != except {
+			l.Send(frame)
 		}
 	}
 }

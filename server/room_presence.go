@@ -22,16 +22,21 @@ func (r *room) tellPresence(lease bool) {
 	r.mu.Lock()
 	r.strange = r.strange || lease
 	var seats []queue.Presence
-	for ticket := range r.left {
-		seats = append(seats, queue.Presence{Ticket: ticket})
+	var users []string // of them
+	say := func(user string, ticket int64, here bool) {
+		seats = append(seats, queue.Presence{Ticket: ticket, Here: here})
+		users = append(users, user)
 	}
-	for ticket := range r.came {
-		seats = append(seats, queue.Presence{Ticket: ticket, Here: true})
+	for ticket, user := range r.left {
+		say(user, ticket, false)
+	}
+	for ticket, user := range r.came {
+		say(user, ticket, true)
 	}
 	if r.strange {
-		for _, here := range r.seats {
+		for user, here := range r.seats {
 			if here.Ticket > 0 {
-				seats = append(seats, queue.Presence{Ticket: here.Ticket, Here: true})
+				say(user, here.Ticket, true)
 			}
 		}
 	}
@@ -53,19 +58,17 @@ func (r *room) tellPresence(lease bool) {
 			delete(r.gone, ticket)
 		}
 	}
-	here := make(map[int64]bool, len(r.seats))
-	for _, seat := range r.seats {
-		here[seat.Ticket] = true
-	}
-	for _, seat := range seats {
+	for i, seat := range seats {
+		user := users[i]
+		here := r.seats[user] != nil && r.seats[user].Ticket == seat.Ticket
 		if !seat.Here {
 			r.gone[seat.Ticket] = now
 		}
 		switch {
-		case !here[seat.Ticket] && (seat.Here || err != nil):
-			r.left[seat.Ticket] = true
-		case here[seat.Ticket] && (!seat.Here || err != nil):
-			r.came[seat.Ticket] = true
+		case !here && (seat.Here || err != nil):
+			r.left[seat.Ticket] = user
+		case here && (!seat.Here || err != nil):
+			r.came[seat.Ticket] = user
 			r.watch.Kick()
 		}
 	}
@@ -96,7 +99,7 @@ func (s *Server) forget(sale, user string) {
 		r.mu.Lock()
 		defer r.mu.Unlock()
 		if r.seats[user] == nil && seat.Ticket > 0 {
-			r.left[seat.Ticket] = true
+			r.left[seat.Ticket] = user
 		}
 	}()
 }

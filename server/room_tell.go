@@ -46,7 +46,7 @@ func (r *room) announce(snap *queue.Snapshot) {
 		}
 	}
 	if snap.Stock != before.stock && snap.Stock != queue.Available {
-		frame := hub.NewFrame(encode(soldOutFrame{Type: "sold_out", At: snap.At, Stock: snap.Stock})).Share()
+		frame := hub.NewFrame(encode(soldOutFrame{Type: "sold_out", At: snap.At, Stock: snap.Stock}))
 		for _, here := range r.seats {
 			if here.Status != queue.Buyer {
 				r.send(here, frame, false)
@@ -72,46 +72,51 @@ func pauseNews(before queue.State, snap *queue.Snapshot) (stateFrame, bool) {
 // everyone hands a frame to all sessions that know their state. Those that do not are about to hear the same by their
 // first one.
 func (r *room) everyone(frame *hub.Frame) {
-	frame.Share()
 	for _, here := range r.seats {
 		r.send(here, frame, false)
 	}
 }
 
-// update sends a seat's sessions what changed for them: their first state, a new one, or a new position.
-func (r *room) update(snap *queue.Snapshot, here *seat, tellLobby bool) {
-	var first []*hub.Session
-	for s, l := range here.sessions {
+// update sends a seat's sessions what changed for them: their first state, a new one, or a new position. It returns false
+// when that is for a later tick.
+func (r *room) update(snap *queue.Snapshot, here *seat, tellLobby bool) bool {
+	first := 0
+	for _, l := range here.sessions {
 		if !l.served {
-			if snap.At <= here.At {
-				r.watch.Kick() // this tick may have begun before the seat was written
-				return
-			}
-			first = append(first, s)
+			first++
 		}
 	}
+	if first > 0 && snap.At <= here.At {
+		r.watch.Kick() // this tick may have begun before the seat was written
+		return false
+	}
 	now := r.tellingOf(snap, here)
-	if len(first) < len(here.sessions) {
+	if first < len(here.sessions) {
 		r.push(snap, here, now, tellLobby)
 	} else {
 		here.told = now
 	}
-	if len(first) == 0 {
-		return
+	if first == 0 {
+		return true
 	}
 	state := stateOf(snap, here.Seat)
 	frame := hub.NewFrame(encode(state))
-	for _, s := range first {
-		s.Send(frame)
-		news, ok := pauseNews(here.sessions[s].state, snap)
+	for i := range here.sessions {
+		l := &here.sessions[i]
+		if l.served {
+			continue
+		}
+		l.Send(frame)
+		news, ok := pauseNews(l.state, snap)
 		if told, same := state.(stateFrame); ok && !(same && told.Type == news.Type) {
-			s.Send(hub.NewFrame(encode(news)))
+			l.Send(hub.NewFrame(encode(news)))
 		}
-		if named := here.sessions[s].named; named != nil {
-			s.Send(hub.NewFrame(encode(orderFrame{Type: "order", At: snap.At, Order: viewOfOrder(*named)})))
+		if l.named != nil {
+			l.Send(hub.NewFrame(encode(orderFrame{Type: "order", At: snap.At, Order: viewOfOrder(*l.named)})))
 		}
-		here.sessions[s] = listener{served: true}
+		l.served, l.state, l.named = true, "", nil
 	}
+	return true
 }
 
 // push sends what changed to the sessions that know their state.
@@ -138,7 +143,11 @@ func (r *room) push(snap *queue.Snapshot, here *seat, now told, tellLobby bool) 
 			here.told = now
 			r.send(here, hub.NewFrame(encode(lobbyOf(snap))), true)
 		}
-	case waiting && snap.Stock != queue.Gone && r.due(snap, here, now):
+	case waiting && snap.Stock != queue.Gone && r.news(here, now):
+		if !r.due(snap, here, now) {
+			r.restless = true
+			return
+		}
 		frame := queuedOf(snap, here.Number)
 		frame.Reason = r.reason(here.told, now)
 		here.told = now
@@ -168,13 +177,16 @@ func (r *room) tellingOf(snap *queue.Snapshot, here *seat) told {
 	return now
 }
 
-// due says whether a position is worth sending: at once when its kind changed, else by distance, staggered by number.
+// news says whether there is something to say of a position that was not said.
+func (r *room) news(here *seat, now told) bool {
+	return !here.told.waiting || now.stock != here.told.stock || now.ahead != here.told.ahead || r.jolted.at > here.told.at
+}
+
+// due says whether a position that is news is to be sent by this tick: at once when its kind changed, else by distance,
+// staggered by number.
 func (r *room) due(snap *queue.Snapshot, here *seat, now told) bool {
 	if !here.told.waiting || now.stock != here.told.stock {
 		return true
-	}
-	if now.ahead == here.told.ahead && r.jolted.at <= here.told.at {
-		return false
 	}
 	var every int64
 	switch {
@@ -194,14 +206,14 @@ func (r *room) due(snap *queue.Snapshot, here *seat, now told) bool {
 
 // send hands a frame to all of a seat's sessions that know their state.
 func (r *room) send(here *seat, frame *hub.Frame, position bool) {
-	for s, l := range here.sessions {
+	for _, l := range here.sessions {
 		if !l.served {
 			continue
 		}
 		if position {
-			s.Position(frame)
+			l.Position(frame)
 		} else {
-			s.Send(frame)
+			l.Send(frame)
 		}
 	}
 }

@@ -473,10 +473,12 @@ func TestTheFartherAwayTheRarerPositionsAreSentAndNewStockAtOnce(t *testing.T) {
 		here := &seat{told: told{waiting: true, ahead: tc.last, at: 10_000, stock: queue.Available}}
 		here.Number = 7
 		snap := &queue.Snapshot{At: 10_000 + tc.passed}
-		if got := r.due(snap, here, told{waiting: true, ahead: tc.ahead, stock: queue.Available}); got != tc.want {
+		now := told{waiting: true, ahead: tc.ahead, stock: queue.Available}
+		if got := r.news(here, now) && r.due(snap, here, now); got != tc.want {
 			t.Errorf("%d ahead, %d before, %d ms later: got %v", tc.ahead, tc.last, tc.passed, got)
 		}
-		if !r.due(snap, here, told{waiting: true, ahead: tc.last, stock: queue.Held}) {
+		now = told{waiting: true, ahead: tc.last, stock: queue.Held}
+		if !r.news(here, now) || !r.due(snap, here, now) {
 			t.Errorf("%d ahead: other stock is not told at once", tc.ahead)
 		}
 	}

@@ -79,6 +79,7 @@ type AuditLog interface {
 // line is what the handlers need of a *queue.Queue.
 type line interface {
 	Join(ctx context.Context, req queue.JoinRequest) (queue.Seat, error)
+	JoinLater(req queue.JoinRequest, within time.Duration, then func(queue.Seat, error))
 	Look(ctx context.Context, sale, user string) (queue.Seat, error)
 	LookMany(ctx context.Context, sale string, users []string) ([]queue.Seat, error)
 	Leave(ctx context.Context, sale, user string, ticket int64) error

@@ -182,7 +182,23 @@ func (v *visit) hello(session *hub.Session, msg []byte) {
 		return
 	}
 	req.Leaf = v.server.leaf(snap.Sale, user)
-	held, err := v.server.line.Join(ctx, req)
+	// Thousands may say hello in the same second: they wait for Redis without a goroutine each.
+	later := session.Later()
+	v.server.line.JoinLater(req, callTimeout, func(held queue.Seat, err error) {
+		rest := func() { v.joined(session, hello, req, room, snap, held, err) }
+		if held.Order != nil || hello.Order != "" {
+			go later(rest) // it asks the database
+		} else {
+			later(rest)
+		}
+	})
+}
+
+// joined ends a hello whose join was answered.
+func (v *visit) joined(session *hub.Session, hello helloFrame, req queue.JoinRequest, room *room, snap *queue.Snapshot, held queue.Seat, err error) {
+	ctx, cancel := context.WithTimeout(context.Background(), callTimeout)
+	defer cancel()
+	user := req.User
 	switch queue.CodeOf(err) {
 	case "", queue.Conflict: // nobody is admitted: the state frame says why
 	default:
@@ -215,9 +231,9 @@ func (v *visit) hello(session *hub.Session, msg []byte) {
 		welcome.Seat = token
 	}
 	if req.Resume > 0 && req.Epoch < held.Epoch {
-		session.Send(hub.NewFrame(encode(stateFrame{Type: "stale", At: welcome.At})))
+		session.SendWithNext(hub.NewFrame(encode(stateFrame{Type: "stale", At: welcome.At})))
 	}
-	session.Send(hub.NewFrame(encode(welcome)))
+	session.SendWithNext(hub.NewFrame(encode(welcome))) // the first state is a tick away
 	v.user, v.room = user, room
 	if held.User == "" {
 		held.User = user
