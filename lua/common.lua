@@ -87,9 +87,9 @@ local function left(stock)
   return sum
 end
 
--- REST is how long, in milliseconds, units that come into a sale without a line which had none stay off sale. A node may
--- say "sold out" by itself for half of that after it last looked (queue/latch.go), and whoever wins such a unit must not
--- hear it: so nobody wins one before the last node has looked again.
+-- REST is how long, in milliseconds, units that come into a sale without a line which had none stay off sale. A node
+-- may say "sold out" by itself for half of that after it last looked (queue/latch.go), and whoever wins such a unit
+-- must not hear it: so nobody wins one before the last node has looked again.
 local REST = 1000
 
 -- supplied is to be called before units come in: `supply` becomes another number, so that nodes notice that they did
@@ -128,19 +128,57 @@ local function mark_parts(mark)
   return string.match(mark, '^([^|]*)|([^|]*)|([^|]*)|([^|]*)|([^|]*)|(.*)$')
 end
 
+-- SHORT is the longest limit that is kept as a string: 16 digits of microseconds for each of the last requests that
+-- passed, the newest first. It is read for a whole call at once and written in one step, which costs a third of what a
+-- list does; but all of it is written each time, so longer ones are lists.
+local SHORT = 64
+
+-- stamps are the strings of the limits of this call, by key; nil until the first is asked for.
+local stamps
+
 -- limited counts a request against one limit and returns nil, or how many microseconds later it may come again. The
 -- key holds the moments of the last `most` requests that passed, so that any window holds at most `most`; a refused
 -- request is not counted, so that steady use below the limit is never refused.
 local function limited(key, most, window, at)
-  local oldest = redis.call('LINDEX', key, most - 1)
-  if oldest and at - tonumber(oldest) < window then
+  local oldest
+  if most <= SHORT then
+    oldest = string.sub(stamps[key] or '', 16 * most - 15, 16 * most)
+  else
+    oldest = redis.call('LINDEX', key, most - 1) or ''
+  end
+  if oldest ~= '' and at - tonumber(oldest) < window then
     return tonumber(oldest) + window - at
+  end
+  local lasts = math.ceil(window / 1000)
+  if most <= SHORT then
+    stamps[key] = string.format('%016.0f', at) .. string.sub(stamps[key] or '', 1, 16 * (most - 1))
+    redis.call('SET', key, stamps[key], 'PX', lasts)
+    return nil
   end
   if redis.call('LPUSH', key, int(at)) > most then
     redis.call('RPOP', key)
   end
-  redis.call('PEXPIRE', key, math.ceil(window / 1000))
+  redis.call('PEXPIRE', key, lasts)
   return nil
+end
+
+-- read_stamps reads the strings of all limits of a call, which stand behind the `base` fixed keys.
+local function read_stamps(base, short)
+  stamps = {}
+  if #short == 0 then
+    return
+  end
+  local names = {}
+  for i = base + 1, #KEYS do
+    if short[(i - base - 1) % #short + 1] then
+      names[#names + 1] = KEYS[i]
+    end
+  end
+  if #names > 0 then
+    for i, value in ipairs(redis.call('MGET', unpack(names))) do
+      stamps[names[i]] = value or nil
+    end
+  end
 end
 
 -- refused checks entry i of a call against the limits given as ARGV 1–4 (user limit and window, address limit and
@@ -149,6 +187,15 @@ end
 local function refused(base, i, at)
   local user, address = tonumber(ARGV[1]), tonumber(ARGV[3])
   local each = (user > 0 and 1 or 0) + (address > 0 and 1 or 0)
+  if not stamps then
+    local short = {}
+    for _, most in ipairs({ user, address }) do
+      if most > 0 then
+        short[#short + 1] = most <= SHORT
+      end
+    end
+    read_stamps(base, short)
+  end
   local key = base + (i - 1) * each
   if user > 0 then
     key = key + 1

@@ -4,8 +4,9 @@
 -- An answer already given comes before everything that may have changed since: who repeats a request that succeeded
 -- gets that order even when the sale has closed, and after its release takes nothing under the dead order.
 --
--- All checks of a grab come before its writes, and the first write is one that Redis refuses when memory is short, so
--- that none can fail after the first.
+-- What the grabs of a call need is read at once, and what they change is written at once, after the last of them was
+-- decided: a script spends its time on commands, not on decisions. The first write is one that Redis refuses when
+-- memory is short, so that none can fail after the first.
 --
 -- Without a line nobody holds grabs back when orders pile up in the outbox, so then a limit of its length does.
 --
@@ -37,8 +38,61 @@ local resting = m.order == 'off' and ms < tonumber(m.rests or '0')
 local jam = tonumber(ARGV[5])
 local room = (m.order ~= 'off' or jam == 0) and math.huge or jam - redis.call('XLEN', KEYS[7])
 
+local users, known = {}, {}
+for a = 6, #ARGV, 5 do
+  if not known[ARGV[a]] then
+    known[ARGV[a]] = true
+    users[#users + 1] = ARGV[a]
+  end
+end
+
+-- ask returns what a hash has of each of the users.
+local function ask(key)
+  local found, values = {}, redis.call('HMGET', key, unpack(users))
+  for i, user in ipairs(users) do
+    found[user] = values[i] or nil
+  end
+  return found
+end
+
+local marks, past, units, total = ask(KEYS[5]), ask(KEYS[6]), {}, 0
+local flat = redis.call('HGETALL', KEYS[2])
+for i = 1, #flat, 2 do
+  units[flat[i]] = tonumber(flat[i + 1])
+  total = total + units[flat[i]]
+end
+
+-- turns are the tickets, numbers and deadlines of those who have a turn, by user.
+local function read_turns()
+  local turns, callers, numbers = {}, {}, {}
+  local tickets = ask(KEYS[3])
+  for _, user in ipairs(users) do
+    if tickets[user] then
+      callers[#callers + 1] = user
+      local number = m.order == 'lottery' and int(number_of(k, m, tonumber(tickets[user]))) or tickets[user]
+      numbers[#numbers + 1] = number
+    end
+  end
+  if #callers > 0 then
+    for i, deadline in ipairs(redis.call('ZMSCORE', k.turns, unpack(numbers))) do
+      if deadline and tonumber(deadline) > sale_ms then
+        turns[callers[i]] = { ticket = tickets[callers[i]], number = numbers[i] }
+      end
+    end
+  end
+  return turns
+end
+
+local turns = m.order ~= 'off' and read_turns()
+
+local made, pay_by = int(ms), hold > 0 and int(ms + hold) or '0'
+local limits = ARGV[1] ~= '0' or ARGV[3] ~= '0'
+
+-- What the call changes.
+local won, sold, holds, used, spent = {}, {}, 0, {}, {}
+
 local function grab(user, item, qty, request, order)
-  local mark = redis.call('HGET', KEYS[5], user)
+  local mark = marks[user]
   if mark then
     local _, _, _, _, _, before = mark_parts(mark)
     if before == request then
@@ -46,65 +100,78 @@ local function grab(user, item, qty, request, order)
     end
     return { -1, mark }
   end
-  local past = redis.call('HGET', KEYS[6], user)
-  if past then
-    local _, _, _, _, _, before = mark_parts(past)
+  if past[user] then
+    local _, _, _, _, _, before = mark_parts(past[user])
     if before == request then
-      return { 0, past, 2 }
+      return { 0, past[user], 2 }
     end
   end
   if phase ~= 'open' then
     return { -4 }
   end
-  local units = tonumber(redis.call('HGET', KEYS[2], item) or '-1')
-  if units < 0 then
+  local rest = units[item]
+  if not rest then
     return { -6 }
   end
-  if units == 0 then
-    return { -2, 0, stock_state(0, held) }
+  if rest == 0 then
+    return { -2, 0, stock_state(0, held + holds) }
   end
   if resting then
     return { -2, 0, 'held' }
   end
-  local ticket, number
-  if m.order ~= 'off' then
-    ticket = redis.call('HGET', KEYS[3], user)
-    number = ticket and int(number_of(k, m, tonumber(ticket)))
-    local deadline = number and redis.call('ZSCORE', k.turns, number)
-    if not deadline or tonumber(deadline) <= sale_ms then
-      return { -3 }
-    end
+  local turn = turns and turns[user]
+  if turns and not turn then
+    return { -3 }
   end
   if qty < 1 or qty > limit then
     return { -8, limit }
   end
-  if units < qty then
-    return { -2, units, stock_state(units, held) }
+  if rest < qty then
+    return { -2, rest, stock_state(rest, held + holds) }
   end
   if room <= 0 then
     return { -7 }
   end
   room = room - 1
-  local pay_by = hold > 0 and int(ms + hold) or '0'
-  mark = mark_of(order, item, int(qty), int(ms), pay_by, request)
-  redis.call('HINCRBY', KEYS[2], item, -qty)
-  redis.call('HINCRBY', KEYS[1], 'w:' .. item, qty)
-  redis.call('HSET', KEYS[5], user, mark)
-  redis.call('XADD', KEYS[7], '*', 'user', user, 'mark', mark)
+  mark = mark_of(order, item, int(qty), made, pay_by, request)
+  marks[user] = mark
+  won[#won + 1] = user
+  won[#won + 1] = mark
+  units[item] = rest - qty
+  sold[item] = (sold[item] or 0) + qty
   if hold > 0 then
-    held = redis.call('HINCRBY', KEYS[1], 'held', qty)
+    holds = holds + qty
   end
-  if number then
-    redis.call('ZREM', k.turns, number)
-    redis.call('ZREM', KEYS[8], ticket)
+  if turn then
+    turns[user] = nil
+    used[#used + 1] = turn.number
+    spent[#spent + 1] = turn.ticket
   end
   return { 0, mark, 0 }
 end
 
-local replies = { { int(ms), phase, stock_state(left(KEYS[2]), held) } }
+local function write()
+  redis.call('HSET', KEYS[5], unpack(won))
+  for i = 1, #won, 2 do
+    redis.call('XADD', KEYS[7], '*', 'user', won[i], 'mark', won[i + 1])
+  end
+  for item, qty in pairs(sold) do
+    redis.call('HINCRBY', KEYS[2], item, -qty)
+    redis.call('HINCRBY', KEYS[1], 'w:' .. item, qty)
+  end
+  if holds > 0 then
+    redis.call('HINCRBY', KEYS[1], 'held', holds)
+  end
+  if #used > 0 then
+    redis.call('ZREM', k.turns, unpack(used))
+    redis.call('ZREM', KEYS[8], unpack(spent))
+  end
+end
+
+local replies = { { int(ms), phase, stock_state(total, held) } }
 for i = 1, (#ARGV - 5) / 5 do
   local a = 5 + 5 * (i - 1)
-  local reply = refused(9, i, at)
+  local reply = limits and refused(9, i, at)
   if not reply then
     if phase == 'recovering' then
       reply = { -7 }
@@ -113,5 +180,8 @@ for i = 1, (#ARGV - 5) / 5 do
     end
   end
   replies[#replies + 1] = reply
+end
+if #won > 0 then
+  write()
 end
 return replies

@@ -11,14 +11,16 @@ import (
 // is no timer, so a lone request never waits, and the busier it gets the larger the batches are.
 const (
 	gatherFlights = 2
-	gatherMost    = 64
+	gatherMost    = 64  // joins in one call
+	grabMost      = 256 // grabs in one call: with appendfsync always each call waits for the disk, and 256 sell half as much again as 64
 	gatherTimeout = 2 * time.Second
 )
 
 // gather turns concurrent requests into calls of many. The outcome equals that of running them one by one in the order
 // of their arrival in a call.
 type gather[A, R any] struct {
-	run func(context.Context, []A) ([]R, []error)
+	most int // requests in one call
+	run  func(context.Context, []A) ([]R, []error)
 
 	mu      sync.Mutex
 	waiting []request[A, R]
@@ -31,9 +33,9 @@ type request[A, R any] struct {
 	then func(R, error)
 }
 
-// newGather makes a gather around run, which returns a result and an error for each of its arguments.
-func newGather[A, R any](run func(context.Context, []A) ([]R, []error)) *gather[A, R] {
-	return &gather[A, R]{run: run}
+// newGather makes a gather around run, which takes at most so many arguments and returns a result and an error for each.
+func newGather[A, R any](most int, run func(context.Context, []A) ([]R, []error)) *gather[A, R] {
+	return &gather[A, R]{most: most, run: run}
 }
 
 // do makes the request part of a call and waits for its outcome. When ctx ends first the outcome is unknown: the call
@@ -73,7 +75,7 @@ var errLate = errors.New("too many others were before it")
 func (g *gather[A, R]) next(batch []request[A, R]) []request[A, R] {
 	g.mu.Lock()
 	defer g.mu.Unlock()
-	n := min(len(g.waiting), gatherMost)
+	n := min(len(g.waiting), g.most)
 	if n == 0 {
 		g.flights--
 		return nil
@@ -88,8 +90,8 @@ func (g *gather[A, R]) next(batch []request[A, R]) []request[A, R] {
 
 // fly makes calls until nobody waits.
 func (g *gather[A, R]) fly() {
-	batch := make([]request[A, R], 0, gatherMost)
-	args := make([]A, 0, gatherMost)
+	batch := make([]request[A, R], 0, g.most)
+	args := make([]A, 0, g.most)
 	for {
 		if batch = g.next(batch); len(batch) == 0 {
 			return

@@ -12,7 +12,7 @@ func newMetrics(reg prometheus.Registerer) *metrics {
 		batch: prometheus.NewHistogram(prometheus.HistogramOpts{
 			Name:    "sluice_grab_batch_size",
 			Help:    "Grabs that went to Redis in one call.",
-			Buckets: prometheus.ExponentialBuckets(1, 2, 7),
+			Buckets: prometheus.ExponentialBuckets(1, 2, 9),
 		}),
 	}
 	if reg != nil {

@@ -98,10 +98,10 @@ func (q *Queue) lane(sale string) *lane {
 	l := q.lanes[sale]
 	if l == nil {
 		l = &lane{
-			joins: newGather(func(ctx context.Context, reqs []JoinRequest) ([]Seat, []error) {
+			joins: newGather(gatherMost, func(ctx context.Context, reqs []JoinRequest) ([]Seat, []error) {
 				return q.joinBatch(ctx, sale, reqs)
 			}),
-			grabs: newGather(func(ctx context.Context, calls []grabCall) ([]Grabbed, []error) {
+			grabs: newGather(grabMost, func(ctx context.Context, calls []grabCall) ([]Grabbed, []error) {
 				return q.grabBatch(ctx, sale, calls)
 			}),
 		}
