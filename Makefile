@@ -30,6 +30,7 @@ down: ## stop it; the data stays
 test: ## run all tests on services of their own, which end with them
 	$(SERVICES) -- $(MAKE) --keep-going test-go test-web
 	$(MAKE) test-faults SEEDS=1-3 REPORT=
+	$(MAKE) test-bench
 
 .PHONY: test-go
 test-go: ## run the Go tests on the services that SLUICE_TEST_* name
@@ -41,6 +42,19 @@ REPORT ?= docs/reliability.md
 .PHONY: test-faults
 test-faults: ## run the schedules of faults SEEDS=1-200 and append what comes of them to docs/reliability.md
 	$(SERVICES) --only redis,rabbitmq,mariadb -- go run ./deploy/faults --seeds $(SEEDS) --report "$(REPORT)" --logs bin/faults
+
+SIZE ?= full
+ONLY ?=
+
+.PHONY: bench
+bench: build ## measure everything beside what it is compared with, and write docs/performance.md
+	$(SERVICES) --install wrk,redis-benchmark
+	cd deploy/bench && go build -o ../../bin/bench/bench .
+	$(SERVICES) --only redis,rabbitmq,mariadb,postgres -- bin/bench/bench --size=$(SIZE) $(if $(ONLY),--only=$(ONLY))
+
+.PHONY: test-bench
+test-bench: ## run every benchmark once at a tiny size
+	$(MAKE) bench SIZE=tiny
 
 .PHONY: test-web
 test-web: $(MODULES) ## run the tests of the pages
@@ -54,6 +68,7 @@ lint-go:
 	test -z "$$unformatted" || { echo "gofmt would change:"; echo "$$unformatted"; exit 1; }
 	go vet ./...
 	go tool staticcheck ./...
+	cd deploy/bench && go vet ./... && go tool staticcheck ./...
 
 lint-lua:
 	$(SERVICES) --install luacheck

@@ -37,6 +37,8 @@ func programs() []program {
 		{name: "node", pack: "nodejs"},
 		{name: "npm", pack: "npm"},
 		{name: "luacheck", pack: "lua-check"},
+		{name: "wrk", pack: "wrk"},
+		{name: "redis-benchmark", pack: "redis-tools"},
 		{name: "make", pack: "make"},
 		// The package gcc only recommends the headers of the C library; g++ depends on them.
 		{name: "gcc", pack: "g++"},
