@@ -71,19 +71,16 @@ func TestTwoServersAndTwoWorkersSellNoMoreThanOne(t *testing.T) {
 		begin(t, append([]string{"worker", "--ops-listen", "127.0.0.1:0"}, g.flags...)...)
 	}
 	sale := freshID()
-	first.apply(saleFile(t, sale, 40, soon))
+	first.apply(saleFile(t, sale, 240, soon)) // more than the shoppers of one server can buy
 	eventually(t, "the second server knows the sale", func() bool {
 		return second.ask(http.MethodGet, "/sales/"+sale, "", "").status == http.StatusOK
 	})
 	north := first.crowd(sale, 200, "--no-audit", "--prefix", "north", "--ramp", "1s", "--grab-delay", "200ms")
 	south := second.crowd(sale, 200, "--no-audit", "--prefix", "south", "--ramp", "1s", "--grab-delay", "200ms")
 	atNorth, atSouth := north.report(), south.report()
-	want(t, "number of buyers in both crowds", atNorth.Results["success"]+atSouth.Results["success"], 40)
-	if atNorth.Results["success"] == 0 || atSouth.Results["success"] == 0 {
-		t.Errorf("one server sold everything: %v and %v", atNorth.Results, atSouth.Results)
-	}
-	g.wantBuyers(sale, 40)
-	want(t, "number of units that the audit counts", second.audit(sale).sold(), 40)
+	want(t, "number of buyers in both crowds", atNorth.Results["success"]+atSouth.Results["success"], 240)
+	g.wantBuyers(sale, 240)
+	want(t, "number of units that the audit counts", second.audit(sale).sold(), 240)
 }
 
 func TestWithoutALineACrowdOverHTTPBuysExactlyTheStock(t *testing.T) {
