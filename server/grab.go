@@ -7,7 +7,6 @@ import (
 	"strings"
 	"time"
 
-	"github.com/google/uuid"
 	"github.com/labstack/echo/v4"
 
 	"sluice/fault"
@@ -60,7 +59,7 @@ func (s *Server) postGrab(c echo.Context) error {
 		RequestID: body.RequestID,
 	}
 	if req.RequestID == "" {
-		req.RequestID = uuid.NewString()
+		req.RequestID = s.requests.next()
 	}
 	grabbed, err := s.grab(ctx, req)
 	if err != nil {
@@ -68,7 +67,11 @@ func (s *Server) postGrab(c echo.Context) error {
 	}
 	fault.Point("grab.answering")
 	c.Response().Header().Set(echo.HeaderCacheControl, "no-store")
-	return c.JSON(http.StatusOK, answerOf(grabbed, s.languageOf(c.Request())))
+	l := s.languageOf(c.Request())
+	if grabbed.Result == queue.SoldOut && grabbed.Stock != queue.Available {
+		return c.JSONBlob(http.StatusOK, s.refusals[soldOut{grabbed.Stock, l}]) // nearly all of a flood hear this
+	}
+	return c.JSON(http.StatusOK, answerOf(grabbed, l))
 }
 
 // grab is a grab from any client, socket or not: it is checked against the sale's settings, so that nonsense costs Redis
@@ -158,6 +161,23 @@ func checkGrab(sale *queue.Sale, req *queue.GrabRequest) error {
 
 func validRequestID(id string) bool {
 	return id != "" && len(id) <= maxRequestID && !strings.ContainsFunc(id, func(r rune) bool { return r < ' ' || r > '~' })
+}
+
+// soldOut is somebody's answer when nothing is left: what becomes of the stock, in a language.
+type soldOut struct {
+	stock    queue.StockState
+	language lang
+}
+
+// newRefusals encodes the answers to grabs when nothing is left.
+func newRefusals() map[soldOut][]byte {
+	bodies := map[soldOut][]byte{}
+	for _, stock := range []queue.StockState{queue.Held, queue.Gone} {
+		for _, l := range []lang{english, chinese} {
+			bodies[soldOut{stock, l}] = append(encode(answerOf(queue.Grabbed{Result: queue.SoldOut, Stock: stock}, l)), '\n')
+		}
+	}
+	return bodies
 }
 
 // answerOf is the body that tells the outcome.

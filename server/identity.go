@@ -50,7 +50,7 @@ type Identity struct {
 // seat tokens, has keys derived for that purpose, so that no token can ever pass as one of another kind. JWT and pair
 // cannot pass as each other either: what the pair signs ends in a point and digits, and no JWT payload is all digits.
 type Identities struct {
-	secrets [][]byte // the first signs
+	pairs   []*signer // of the secrets themselves; the first signs
 	guests  [][]byte
 	seats   [][]byte
 	entries [][]byte              // of the nonces in the entries of lotteries
@@ -68,10 +68,10 @@ func NewIdentities(secrets [][]byte, methods []string, now func() time.Time) (*I
 		return nil, errors.New("a secret is needed, and none may be empty")
 	}
 	i := &Identities{
-		secrets: secrets,
-		hmac:    slices.Contains(methods, "hmac"),
-		guest:   slices.Contains(methods, "guest"),
-		now:     now,
+		pairs: newSigners(secrets),
+		hmac:  slices.Contains(methods, "hmac"),
+		guest: slices.Contains(methods, "guest"),
+		now:   now,
 		parser: jwt.NewParser(
 			jwt.WithValidMethods([]string{jwt.SigningMethodHS256.Alg()}),
 			jwt.WithLeeway(clockLeeway),
@@ -172,10 +172,12 @@ func (i *Identities) pair(user, token string) error {
 	if !ok || len(expiry) > 19 || strings.Trim(expiry, "0123456789") != "" {
 		return unauthenticated("X-Token must be <expiry in Unix seconds>.<hex HMAC-SHA256>")
 	}
-	sum, err := hex.DecodeString(signature)
-	if err != nil || len(sum) != sha256.Size || !slices.ContainsFunc(i.secrets, func(secret []byte) bool {
-		return hmac.Equal(sum, signPair(secret, user, expiry))
-	}) {
+	var sum [sha256.Size]byte
+	if n, err := hex.Decode(sum[:], []byte(signature[:min(len(signature), 2*len(sum))])); err != nil || n != len(sum) || len(signature) != 2*len(sum) ||
+		!slices.ContainsFunc(i.pairs, func(by *signer) bool {
+			want := by.sum(user, ".", expiry)
+			return hmac.Equal(sum[:], want[:])
+		}) {
 		return unauthenticated("X-Token is not valid for this user")
 	}
 	if until, err := strconv.ParseInt(expiry, 10, 64); err != nil || i.now().Unix() >= until {
@@ -219,15 +221,8 @@ func mint(key []byte, user string, now, expires time.Time) (string, error) {
 // MintHMAC makes the X-Token that goes with the X-User-Id user and holds until expires.
 func MintHMAC(secret []byte, user string, expires time.Time) string {
 	expiry := strconv.FormatInt(expires.Unix(), 10)
-	return expiry + "." + hex.EncodeToString(signPair(secret, user, expiry))
-}
-
-func signPair(secret []byte, user, expiry string) []byte {
-	mac := hmac.New(sha256.New, secret)
-	mac.Write([]byte(user))
-	mac.Write([]byte{'.'})
-	mac.Write([]byte(expiry))
-	return mac.Sum(nil)
+	sum := newSigner(secret).sum(user, ".", expiry)
+	return expiry + "." + hex.EncodeToString(sum[:])
 }
 
 // userRule is what validUser wants, for people.

@@ -77,8 +77,11 @@ func (r requestIDs) of(req *http.Request) string {
 	if id := req.Header.Get(echo.HeaderXRequestID); id != "" && len(id) <= 64 && strings.Trim(id, tokenChars) == "" {
 		return id
 	}
-	return r.prefix + strconv.FormatUint(r.last.Add(1), 36)
+	return r.next()
 }
+
+// next is a name that no other request has, of this process or another.
+func (r requestIDs) next() string { return r.prefix + strconv.FormatUint(r.last.Add(1), 36) }
 
 // tokenChars are the characters that mean nothing to any log, shell or page.
 const tokenChars = "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789._-"

@@ -157,6 +157,7 @@ type Server struct {
 	catalog    *catalog
 	languages  language.Matcher
 	requests   requestIDs
+	refusals   map[soldOut][]byte
 	failures   *throttle
 	log        *slog.Logger
 	now        func() time.Time
@@ -214,6 +215,7 @@ func newServer(opts Options, line line) (*Server, error) {
 		catalog:    newCatalog(opts.Sales, opts.Now),
 		languages:  newLanguages(),
 		requests:   newRequestIDs(),
+		refusals:   newRefusals(),
 		failures:   newThrottle(failureLogRate, failureLogBurst),
 		log:        opts.Logger,
 		now:        opts.Now,

@@ -108,6 +108,7 @@ func (b *bench) floodNode(ctx context.Context, r *result, who, what string, unit
 	if err := b.apply(ctx, node, sale, units, "{ order: off }"); err != nil {
 		return err
 	}
+	time.Sleep(2 * time.Second) // relays look for new sales once a second, and a real sale is announced before it opens
 	before, err := scrape(ctx, node.metrics)
 	if err != nil {
 		return err
