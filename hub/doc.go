@@ -3,7 +3,9 @@
 //
 // # Goroutines
 //
-// A session costs one goroutine, its reader, which also calls the handler and is the only one that ends the session.
+// A session costs one goroutine, its reader, which waits for a message and is then replaced: a goroutine of the crew, or the
+// reader itself when none is free, calls the handler, and a new reader begins when that is done. So there is one at a time,
+// or none while a handler has put off its end, and only a reader ends the session.
 // Nobody waits to write: whoever queues the first frame of an idle session starts a drainer, which writes until nothing
 // is queued and returns. So there is at most one writer a connection, and a peer that does not read holds up its own
 // drainer and nothing else. One more goroutine, the heart, turns the timer wheels of all shards.

@@ -221,3 +221,38 @@ func TestNothingIsHandedOverOnceTheSessionIsClosing(t *testing.T) {
 		t.Errorf("%d hellos and %d messages arrived, want 1 and 0", len(v.hello), len(v.messages))
 	}
 }
+
+func TestWhatAHandlerPutsOffComesBeforeTheNextMessage(t *testing.T) {
+	t.Parallel()
+	later := make(chan func(func()), 1)
+	v := newSite(t, Options{}).dial(func(r *recorder) {
+		r.do = func(s *Session, msg string) {
+			if msg == "hello" {
+				later <- s.Later()
+			}
+		}
+	})
+	v.say("hello")
+	v.say("next")
+	done := await(t, later, "the handler put something off")
+	await(t, v.hello, "hello")
+	done(func() {
+		if len(v.messages) != 0 {
+			t.Error("the next message overtook what was put off")
+		}
+		v.session.Send(NewFrame([]byte("welcome")))
+	})
+	await(t, v.messages, "the next message")
+	if got := v.hear(); got != "welcome" {
+		t.Errorf("received %q", got)
+	}
+}
+
+func TestAPanicInWhatAHandlerPutOffClosesTheSession(t *testing.T) {
+	t.Parallel()
+	later := make(chan func(func()), 1)
+	v := newSite(t, Options{}).dial(func(r *recorder) { r.do = func(s *Session, _ string) { later <- s.Later() } })
+	v.say("hello")
+	await(t, later, "the handler put something off")(func() { panic("oops") })
+	v.ends(codeBroken)
+}

@@ -96,7 +96,7 @@ func (b *bench) crowded(ctx context.Context, n int) (cost, error) {
 			return cost{}, err
 		}
 		if len(nodes) == 0 {
-			err = b.apply(ctx, node, "growth", 1_000_000, "{ order: fifo, rate: 1, active: 1, ratio: 1, turn: 1h }")
+			err = b.apply(ctx, node, "growth", 1_000_000, still)
 			if err != nil {
 				return cost{}, err
 			}
@@ -180,7 +180,7 @@ func (b *bench) manySales(ctx context.Context, n int) (node, store, commands flo
 		return 0, 0, 0, err
 	}
 	for i := range n {
-		if err := b.apply(ctx, c, fmt.Sprintf("sale-%d", i), 1_000_000, "{ order: fifo, rate: 1, active: 1, ratio: 1, turn: 1h }"); err != nil {
+		if err := b.apply(ctx, c, fmt.Sprintf("sale-%d", i), 1_000_000, still); err != nil {
 			return 0, 0, 0, err
 		}
 		peers, err := b.startPeers(ctx, c)

@@ -5,8 +5,6 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
-	"os"
-	"path/filepath"
 	"sync"
 	"time"
 )
@@ -15,7 +13,7 @@ const (
 	// scenarioNode is how many shoppers one node has, and one crowd: a process may have 20,000 files here.
 	scenarioNode  = 18_750
 	scenarioUnits = 10_000
-	// scenarioOpens is how long after the sale was applied it opens at the latest; all shoppers must be in the lobby by then.
+	// scenarioRamp is over how long they arrive.
 	scenarioRamp = 200 * time.Second
 )
 
@@ -50,23 +48,8 @@ func (b *bench) measureScenario(ctx context.Context) (result, error) {
 		nodes = append(nodes, node)
 	}
 	const sale = "scenario"
-	file := filepath.Join(b.dir, sale+".yaml")
 	opens := time.Now().Add(24 * time.Hour) // the operator opens it when everybody is there
-	text := fmt.Sprintf(`id: %s
-title: { en: The sale of the scenario }
-items:
-  - { id: main, title: { en: Main }, stock: %d, price: 100 }
-currency: EUR
-opens_at: %q
-closes_at: %q
-limit: 1
-line: { order: fifo, rate: 2000, active: 4000, ratio: 2, turn: 20s }
-hold: 0s
-`, sale, scenarioUnits, opens.UTC().Format(time.RFC3339), opens.Add(6*time.Hour).UTC().Format(time.RFC3339))
-	if err := os.WriteFile(file, []byte(text), 0o600); err != nil {
-		return *r, err
-	}
-	if _, err := b.run(ctx, b.sluice, "sale", "apply", "--url="+nodes[0].base, "--admin-token="+adminToken, file); err != nil {
+	if err := b.put(ctx, nodes[0], sale, scenarioUnits, opens, "{ order: fifo, rate: 2000, active: 4000, ratio: 2, turn: 20s }", "0s"); err != nil {
 		return *r, err
 	}
 	b.say("%d nodes; %d shoppers arrive over %s", count, b.crowd, scenarioRamp)

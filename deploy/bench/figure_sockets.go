@@ -164,7 +164,7 @@ func (b *bench) startSockets(ctx context.Context, kind string) (*contender, erro
 			return nil, err
 		}
 		// One is called and keeps its turn; the others wait, and nothing happens.
-		return c, b.apply(ctx, c, "sockets", 1_000_000, "{ order: fifo, rate: 1, active: 1, ratio: 1, turn: 1h }")
+		return c, b.apply(ctx, c, "sockets", 1_000_000, still)
 	case strings.HasPrefix(kind, "Centrifugo"):
 		return b.startCentrifugo(ctx)
 	case strings.HasPrefix(kind, "gorilla"):

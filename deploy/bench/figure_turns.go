@@ -24,7 +24,7 @@ func (b *bench) measureTurns(ctx context.Context) (result, error) {
 		if err != nil {
 			return *r, err
 		}
-		if err := b.apply(ctx, node, "turns", 1_000_000, "{ order: fifo, rate: 1, active: 1, ratio: 1, turn: 1h }"); err != nil {
+		if err := b.apply(ctx, node, "turns", 1_000_000, still); err != nil {
 			return *r, err
 		}
 		peers, err := b.startPeers(ctx, node)

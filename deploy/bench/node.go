@@ -104,8 +104,11 @@ func (b *bench) startNode(ctx context.Context, w *world, more ...string) (*conte
 	})
 }
 
-// apply makes a sale of one item. line is the YAML of its line.
-func (b *bench) apply(ctx context.Context, node *contender, id string, stock int64, line string) error {
+// still is a line in which one is called and keeps the turn, and nothing else happens.
+const still = "{ order: fifo, rate: 1, active: 1, ratio: 1, turn: 1h }"
+
+// put makes a sale of one item by its file. line is the YAML of its line.
+func (b *bench) put(ctx context.Context, node *contender, id string, stock int64, opens time.Time, line, hold string) error {
 	file := filepath.Join(b.dir, id+".yaml")
 	text := fmt.Sprintf(`id: %s
 title: { en: A sale of the bench }
@@ -116,12 +119,18 @@ opens_at: %q
 closes_at: %q
 limit: 1
 line: %s
-hold: 1h
-`, id, stock, time.Now().Add(-time.Second).UTC().Format(time.RFC3339), time.Now().Add(6*time.Hour).UTC().Format(time.RFC3339), line)
+hold: %s
+`, id, stock, opens.UTC().Format(time.RFC3339), opens.Add(6*time.Hour).UTC().Format(time.RFC3339), line, hold)
 	if err := os.WriteFile(file, []byte(text), 0o600); err != nil {
 		return err
 	}
-	if _, err := b.run(ctx, b.sluice, "sale", "apply", "--url="+node.base, "--admin-token="+adminToken, file); err != nil {
+	_, err := b.run(ctx, b.sluice, "sale", "apply", "--url="+node.base, "--admin-token="+adminToken, file)
+	return err
+}
+
+// apply makes a sale that is open, and waits until its node knows it.
+func (b *bench) apply(ctx context.Context, node *contender, id string, stock int64, line string) error {
+	if err := b.put(ctx, node, id, stock, time.Now().Add(-time.Second), line, "1h"); err != nil {
 		return err
 	}
 	node.socket = strings.Replace(node.base, "http", "ws", 1) + "/ws/v1/sales/" + id
