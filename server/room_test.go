@@ -81,8 +81,8 @@ func (l askedLine) Tell(_ context.Context, _ string, seats []queue.Presence) err
 	if l.stage.deaf {
 		return errors.New("away")
 	}
-	slices.SortFunc(seats, func(a, b queue.Presence) int { return compare.Compare(a.Ticket, b.Ticket) })
-	l.stage.told = append(l.stage.told, seats...)
+	told := slices.SortedFunc(slices.Values(seats), func(a, b queue.Presence) int { return compare.Compare(a.Ticket, b.Ticket) })
+	l.stage.told = append(l.stage.told, told...)
 	return nil
 }
 
