@@ -2,6 +2,7 @@ package worker
 
 import (
 	"encoding/json"
+	"errors"
 	"fmt"
 
 	"sluice/queue"
@@ -13,7 +14,7 @@ const messageVersion = 1
 
 // message is an order as it travels through the broker.
 type message struct {
-	V         int    `json:"v"`
+	V         *int   `json:"v"` // nil = says nothing of a version
 	ID        string `json:"id"`
 	Sale      string `json:"sale"`
 	Item      string `json:"item"`
@@ -26,8 +27,9 @@ type message struct {
 
 // encodeOrder writes an order as a message.
 func encodeOrder(order queue.Order) ([]byte, error) {
+	version := messageVersion
 	body, err := json.Marshal(message{
-		V:         messageVersion,
+		V:         &version,
 		ID:        order.ID,
 		Sale:      order.Sale,
 		Item:      order.Item,
@@ -48,21 +50,19 @@ func decodeOrder(body []byte) (queue.Order, error) {
 	bad := func(format string, args ...any) (queue.Order, error) {
 		return queue.Order{}, &queue.Error{Code: queue.Invalid, Message: fmt.Sprintf(format, args...)}
 	}
-	// The version comes first: of another version nothing else is known, not even that "id" is text.
-	var version struct {
-		V *int `json:"v"`
-	}
-	if err := json.Unmarshal(body, &version); err != nil {
-		return bad("the message is not an order in JSON: %v", err)
-	}
-	if version.V == nil {
-		return bad("the message has no version; this program reads version %d", messageVersion)
-	}
-	if *version.V != messageVersion {
-		return bad("the message has version %d; this program reads version %d", *version.V, messageVersion)
-	}
 	var m message
-	if err := json.Unmarshal(body, &m); err != nil {
+	err := json.Unmarshal(body, &m)
+	// The version comes first: of another version nothing else is known, not even that "id" is text. A value of the wrong
+	// type is reported only after the rest was read.
+	var wrongType *json.UnmarshalTypeError
+	switch {
+	case err != nil && (!errors.As(err, &wrongType) || wrongType.Field == "" || wrongType.Field == "v"):
+		return bad("the message is not an order in JSON: %v", err)
+	case m.V == nil:
+		return bad("the message has no version; this program reads version %d", messageVersion)
+	case *m.V != messageVersion:
+		return bad("the message has version %d; this program reads version %d", *m.V, messageVersion)
+	case err != nil:
 		return bad("the message is not an order: %v", err)
 	}
 	for _, field := range []struct{ name, value string }{

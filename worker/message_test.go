@@ -84,6 +84,7 @@ func TestAMQPMessageThatIsNoOrderSaysWhatIsWrong(t *testing.T) {
 		but("v", "1"):            "not an order in JSON",
 		but("id", ""):            "no id",
 		but("id", 7):             "not an order",
+		`{"id":7,"v":2}`:         "version 2",
 		but("sale", nil):         "no sale",
 		but("item", nil):         "no item",
 		but("user", nil):         "no user",
