@@ -19,7 +19,9 @@ type told struct {
 	ahead   int64 // those who are called before, recalled ones included
 	granted int64 // turns given in all by then
 	stock   queue.StockState
-	at      int64 // when the position was sent, ms
+	entries int64 // in the lobby: how many are there
+	opens   int64 // in the lobby: when it opens, ms
+	at      int64 // when the position, or the size of the lobby, was sent, ms
 	waiting bool  // a position was sent
 }
 
@@ -139,7 +141,7 @@ func (r *room) push(snap *queue.Snapshot, here *seat, now told, tellLobby bool) 
 		here.told = now
 		r.send(here, hub.NewFrame(encode(stateOf(snap, here.Seat))), false)
 	case waiting && snap.State == queue.Lobby:
-		if tellLobby {
+		if tellLobby && r.lobbyDue(here, now) {
 			here.told = now
 			r.send(here, hub.NewFrame(encode(lobbyOf(snap))), true)
 		}
@@ -172,7 +174,9 @@ func (r *room) tellingOf(snap *queue.Snapshot, here *seat) told {
 	case queue.Waiting:
 		now.ahead = snap.Ahead(here.Number) + snap.RecalledBefore(here.Number)
 		now.granted = snap.Granted
-		now.waiting = snap.State != queue.Lobby
+		if now.waiting = snap.State != queue.Lobby; !now.waiting {
+			now.entries, now.opens = snap.Waiting(), snap.Sale.OpensAt.UnixMilli()
+		}
 	}
 	return now
 }
@@ -199,10 +203,31 @@ func (r *room) due(snap *queue.Snapshot, here *seat, now told) bool {
 	default:
 		every = 5000
 	}
-	// The same moment of each period for a seat, another one for its neighbour.
-	slot := func(at int64) int64 { return (at + here.Number*97) / every }
-	return slot(snap.At) != slot(here.told.at)
+	return slot(here, snap.At, every) != slot(here, here.told.at, every)
 }
+
+// lobbyDue says whether the size of the lobby is to be told now: at once when the opening has moved, else the more seldom
+// the more are there. If everybody heard at once of everybody who comes, a lobby of 300,000 would do nothing else.
+func (r *room) lobbyDue(here *seat, now told) bool {
+	if now.opens != here.told.opens {
+		return true
+	}
+	var every int64
+	switch {
+	case now.entries < 1000:
+		every = 1000
+	case now.entries < 10_000:
+		every = 5000
+	case now.entries < 100_000:
+		every = 15_000
+	default:
+		every = 60_000
+	}
+	return now.entries != here.told.entries && slot(here, now.at, every) != slot(here, here.told.at, every)
+}
+
+// slot numbers the periods of so many ms. They begin at another moment for each seat.
+func slot(here *seat, at, every int64) int64 { return (at + here.Ticket*97) / every }
 
 // send hands a frame to all of a seat's sessions that know their state.
 func (r *room) send(here *seat, frame *hub.Frame, position bool) {

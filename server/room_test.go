@@ -148,8 +148,16 @@ func (s *stage) tick(events ...queue.Event) {
 	s.room.Tick(&snap, events, queue.Lost{})
 }
 
-// hears checks what the session was sent since it was asked last, each frame by what tells it apart.
+// hears checks what the session was sent since it was asked last.
 func (e *ear) hears(want ...string) {
+	e.Helper()
+	if diff := cmp.Diff(append([]string{}, want...), e.heard()); diff != "" {
+		e.Errorf("heard otherwise (-want +got):\n%s", diff)
+	}
+}
+
+// heard is what the session was sent since it was asked last, each frame by what tells it apart.
+func (e *ear) heard() []string {
 	e.Helper()
 	// A frame of our own marks the end: all that was sent before comes before it.
 	e.session.Send(hub.NewFrame([]byte(`{"type":"mark"}`)))
@@ -168,10 +176,7 @@ func (e *ear) hears(want ...string) {
 		}
 		switch f.Type {
 		case "mark":
-			if diff := cmp.Diff(append([]string{}, want...), got); diff != "" {
-				e.Errorf("heard otherwise (-want +got):\n%s", diff)
-			}
-			return
+			return got
 		case "order":
 			order := f.order(e.T)
 			got = append(got, fmt.Sprintf("order %s %s", order.ID, order.Status))
@@ -599,6 +604,40 @@ func TestWhoIsRecalledIsToldAndThenCalled(t *testing.T) {
 	ann.hears("turn")
 	s.tick(queue.Event{Kind: queue.SeatAbsent, Numbers: []int64{5}})
 	ann.hears("missed")
+}
+
+func TestTheLargerALobbyIsTheMoreSeldomItIsToldItsSize(t *testing.T) {
+	t.Parallel()
+	for _, lobby := range []struct {
+		entries int64
+		every   time.Duration
+	}{{20, time.Second}, {5000, 5 * time.Second}, {50_000, 15 * time.Second}, {200_000, time.Minute}} {
+		s := newStage(t)
+		s.snap.State, s.snap.Served, s.snap.Issued, s.snap.At = queue.Lobby, 0, lobby.entries, 1_000_000
+		ann := s.enters(waiting("ann", 5), s.snap.At)
+		s.tick()
+		ann.hears("lobby")
+		told := 0
+		for range 120 {
+			s.snap.At += time.Second.Milliseconds()
+			s.snap.Issued++
+			s.tick()
+			told += len(ann.heard())
+		}
+		if most := int(2 * time.Minute / lobby.every); told < most-1 || told > most {
+			t.Errorf("a lobby of %d that somebody comes to each second was told its size %d times in two minutes, want each %s",
+				lobby.entries, told, lobby.every)
+		}
+		later := *s.snap.Sale
+		later.OpensAt = later.OpensAt.Add(time.Hour)
+		s.snap.Sale = &later
+		s.snap.At += time.Second.Milliseconds()
+		s.tick()
+		ann.hears("lobby")
+		s.snap.At += 2 * time.Minute.Milliseconds()
+		s.tick()
+		ann.hears() // nobody has come
+	}
 }
 
 func TestAPlaceThatJumpsSaysWhy(t *testing.T) {
