@@ -349,7 +349,9 @@ func (s *shopper) refused(f *frame) {
 		return
 	}
 	s.crowd.counters.limited.Add(1)
-	wait = max(wait, time.Second/10)
+	if wait == 0 {
+		wait = time.Second // as the page does
+	}
 	wait += rand.N(wait) // those who were refused together must not come back together
 	if request := s.request; request != "" && s.sent {
 		s.later(wait, func() {
@@ -358,7 +360,7 @@ func (s *shopper) refused(f *frame) {
 			}
 		})
 	} else if !s.welcomed {
-		s.comeBack(wait)
+		s.later(wait, func() { _ = s.greet() }) // a write that fails ends the connection, which the reader notices
 	}
 }
 

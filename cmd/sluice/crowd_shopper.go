@@ -141,6 +141,11 @@ func (s *shopper) hello(conn *websocket.Conn, dialled time.Time) error {
 	}
 	s.conn, s.dialled = conn, dialled
 	s.welcomed, s.planned, s.sent, s.doubt, s.pause = false, false, false, false, 0
+	return s.greet()
+}
+
+// greet says hello. Under mu.
+func (s *shopper) greet() error {
 	return s.write(struct {
 		Type  string `json:"type"`
 		Token string `json:"token"`
