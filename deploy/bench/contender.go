@@ -16,9 +16,9 @@ import (
 
 // contendCmd is a server that Sluice is compared with, in a process of its own.
 type contendCmd struct {
-	Kind     string `arg:"" enum:"chat,bare,hub,plain"`
+	Kind     string `arg:"" enum:"chat,bare,hub,plain,floor"`
 	Redis    string `help:"Redis, for plain."`
-	Secret   string `help:"Secret of the HMAC pair, for plain."`
+	Secret   string `help:"Secret of the HMAC pair, for plain and floor."`
 	Stock    int64  `help:"Units on sale, for plain."`
 	Database string `help:"MySQL, as the driver wants it, for plain."`
 }
@@ -54,6 +54,8 @@ func (c *contendCmd) Run(std *stdio) error {
 			return err
 		}
 		mux.Handle("/api/", plain)
+	case "floor":
+		mux.Handle("/api/", newFloor([]byte(c.Secret)))
 	}
 	if room != nil {
 		serveAudience(mux, room)

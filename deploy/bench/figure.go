@@ -34,6 +34,7 @@ type size struct {
 	wrkSeconds int
 	units      int64 // on sale over HTTP
 	backlog    int   // orders in the outbox
+	messages   int   // orders through the broker alone
 	inserts    int   // rows inserted one by one
 	sessions   []int
 	sales      []int
@@ -45,12 +46,12 @@ func sizes() map[string]size {
 	return map[string]size{
 		"full": {
 			rounds: 3, peers: 15000, settle: 10, idle: 15, fanOut: 20, turns: 5000, grabs: 150_000, wrkSeconds: 10, units: 10_000,
-			backlog: 700_000, inserts: 10_000, sessions: []int{1000, 5000, 15000, 60_000, 100_000}, sales: []int{1, 10, 30, 100},
+			backlog: 450_000, messages: 150_000, inserts: 10_000, sessions: []int{1000, 5000, 15000, 60_000, 100_000}, sales: []int{1, 10, 30, 100},
 			stocks: []int64{10, 1000, 100_000, 1_000_000}, crowd: 300_000,
 		},
 		"tiny": {
 			rounds: 1, peers: 100, settle: 0, idle: 1, fanOut: 2, turns: 50, grabs: 1000, wrkSeconds: 1, units: 100,
-			backlog: 2000, inserts: 100, sessions: []int{50, 100}, sales: []int{1, 2}, stocks: []int64{10, 100}, crowd: 200,
+			backlog: 2000, messages: 1000, inserts: 100, sessions: []int{50, 100}, sales: []int{1, 2}, stocks: []int64{10, 100}, crowd: 200,
 		},
 	}
 }

@@ -56,7 +56,48 @@ func (b *bench) wrk(ctx context.Context, base, sale string) (flood, error) {
 const (
 	plainWho = "Gin + two EVALs + channel + row by row"
 	nodeWho  = "Sluice, a whole node"
+	floorWho = "Echo, the HMAC and an answer, nothing else"
 )
+
+// flood floods a contender, and notes what that cost it.
+func (b *bench) flood(ctx context.Context, r *result, c *contender, who, what, sale string) (flood, error) {
+	before, err := b.spent(ctx, c)
+	if err != nil {
+		return flood{}, err
+	}
+	f, err := b.wrk(ctx, c.base, sale)
+	if err != nil {
+		return f, err
+	}
+	after, err := b.spent(ctx, c)
+	if err != nil {
+		return f, err
+	}
+	var requests int64
+	for _, n := range f.answers {
+		requests += n
+	}
+	r.add(what+"requests/s", who, f.rate)
+	r.add(what+"p99, ms", who, f.p99)
+	r.add(what+"processor of the server, µs a request", who, float64((after.cpu-before.cpu).Microseconds())/float64(requests))
+	r.add(what+"allocations a request", who, (after.allocations-before.allocations)/float64(requests))
+	return f, nil
+}
+
+// spent is what a contender has used since it began.
+type spent struct {
+	cpu         time.Duration
+	allocations float64
+}
+
+func (b *bench) spent(ctx context.Context, c *contender) (s spent, err error) {
+	used, err := c.usage()
+	if err != nil {
+		return s, err
+	}
+	metrics, err := scrape(ctx, c.metrics)
+	return spent{cpu: used.cpu, allocations: metrics["go_memstats_mallocs_total"]}, err
+}
 
 // measureHTTP sends the flood of the plain design's own articles to Sluice and to that design.
 func (b *bench) measureHTTP(ctx context.Context) (result, error) {
@@ -76,6 +117,10 @@ func (b *bench) measureHTTP(ctx context.Context) (result, error) {
 				return *r, fmt.Errorf("%s: %w", who, err)
 			}
 		}
+		b.say("round %d: %s", round+1, floorWho)
+		if err := b.floodFloor(ctx, r, few); err != nil {
+			return *r, fmt.Errorf("%s: %w", floorWho, err)
+		}
 	}
 	rate, p99 := r.median(few+"requests/s", nodeWho), r.median(few+"p99, ms", nodeWho)
 	r.promise(rate >= 50_000 && p99 <= 10, "HTTP grabs ≥ 50 k/s at p99 ≤ 10 ms: %.1f k/s at %.1f ms", rate/1000, p99)
@@ -87,11 +132,6 @@ func (b *bench) measureHTTP(ctx context.Context) (result, error) {
 	r.promise(after <= 1000, "a %s burst is written ≤ 1 s after the last grab: %.0f ms", number(float64(b.units)), after)
 	r.promise(lag <= 1000, "grab → row p99 ≤ 1 s: at most %.0f ms", lag)
 	return *r, nil
-}
-
-func (r *result) flooded(f flood, what, who string) {
-	r.add(what+"requests/s", who, f.rate)
-	r.add(what+"p99, ms", who, f.p99)
 }
 
 func (b *bench) floodNode(ctx context.Context, r *result, who, what string, units int64) error {
@@ -124,11 +164,10 @@ func (b *bench) floodNode(ctx context.Context, r *result, who, what string, unit
 			written <- time.Now()
 		}()
 	}
-	f, err := b.wrk(ctx, node.base, sale)
+	f, err := b.flood(ctx, r, node, who, what, sale)
 	if err != nil {
 		return err
 	}
-	r.flooded(f, what, who)
 	for answer := range f.answers {
 		if answer != "code 0" && answer != "code -2" {
 			return fmt.Errorf("some were told something else than success or sold out: %v", f.answers)
@@ -201,13 +240,23 @@ func (b *bench) floodPlain(ctx context.Context, r *result, who, what string, uni
 		return err
 	}
 	defer c.kill()
-	f, err := b.wrk(ctx, c.base, "s")
+	f, err := b.flood(ctx, r, c, who, what, "s")
 	if err != nil {
 		return err
 	}
-	r.flooded(f, what, who)
 	if units == b.units && f.answers["code 0"] != units {
 		return fmt.Errorf("%d units, and these answers: %v", units, f.answers)
 	}
 	return nil
+}
+
+// floodFloor floods what no server can be faster than that is made of the same parts.
+func (b *bench) floodFloor(ctx context.Context, r *result, what string) error {
+	c, err := b.startContender(ctx, "floor", "--secret="+secret)
+	if err != nil {
+		return err
+	}
+	defer c.kill()
+	_, err = b.flood(ctx, r, c, floorWho, what, "s")
+	return err
 }

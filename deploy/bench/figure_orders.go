@@ -3,8 +3,15 @@ package main
 import (
 	"context"
 	"database/sql"
+	"errors"
 	"fmt"
+	"log/slog"
 	"time"
+
+	"github.com/google/uuid"
+
+	"sluice/queue"
+	"sluice/worker"
 )
 
 // sustained is how long rows are counted, in seconds.
@@ -29,6 +36,12 @@ func (b *bench) measureOrders(ctx context.Context) (result, error) {
 			}
 			r.add(inserts, names[dialect], rate)
 		}
+		b.say("round %d: RabbitMQ alone", round+1)
+		rate, err := b.brokerAlone(ctx)
+		if err != nil {
+			return *r, fmt.Errorf("RabbitMQ alone: %w", err)
+		}
+		r.add(what, "RabbitMQ alone, no outbox and no database", rate)
 	}
 	rate := r.median(what, "Sluice, RabbitMQ, MariaDB")
 	r.promise(rate >= 20_000, "persistence ≥ 20 k orders/s from outbox to MariaDB rows, sustained 30 s: %.1f k/s", rate/1000)
@@ -120,4 +133,60 @@ func (b *bench) rowByRow(ctx context.Context, dialect string) (float64, error) {
 		_, err := db.ExecContext(ctx, fmt.Sprintf(statement, table), "s", user(i), "first")
 		return err
 	})
+}
+
+// brokerAlone is how many orders a second this process publishes and has confirmed, and takes out and acknowledges, when
+// nothing else is done with them: what the broker costs, and the least that any writer can.
+func (b *bench) brokerAlone(ctx context.Context) (float64, error) {
+	const window, batch = 1000, 500 // as `sluice worker` has them by default
+	broker, err := worker.NewAMQP(b.amqpURL, worker.AMQPOptions{Logger: slog.New(slog.DiscardHandler), Node: "bench", Prefix: fmt.Sprintf("bench_%d_%d.", pid, b.worlds)})
+	if err != nil {
+		return 0, err
+	}
+	defer broker.Close()
+	feed, err := broker.Consume(ctx, 2*batch)
+	if err != nil {
+		return 0, err
+	}
+	defer feed.Close(nil)
+	ctx, cancel := context.WithCancelCause(ctx)
+	defer cancel(nil)
+	slots := make(chan struct{}, window)
+	begun := time.Now()
+	go func() {
+		for i := range b.messages {
+			slots <- struct{}{}
+			order := queue.Order{ID: uuid.Must(uuid.NewV7()).String(), Sale: "alone", Item: "main", User: user(int64(i)), Qty: 1, RequestID: "first",
+				CreatedAt: begun.UnixMilli(), PayBy: begun.UnixMilli()}
+			err := broker.Publish(ctx, order, func(err error) {
+				if err != nil {
+					cancel(err)
+				}
+				<-slots
+			})
+			if err != nil {
+				cancel(err)
+				return
+			}
+		}
+	}()
+	for got := 0; got < b.messages; {
+		var taken []worker.Delivery
+		for len(taken) < min(batch, b.messages-got) {
+			select {
+			case d, open := <-feed.Deliveries():
+				if !open {
+					return 0, errors.New("the session ended")
+				}
+				taken = append(taken, d)
+			case <-ctx.Done():
+				return 0, context.Cause(ctx)
+			}
+		}
+		got += len(taken)
+		if err := feed.Ack(taken); err != nil {
+			return 0, err
+		}
+	}
+	return float64(b.messages) / time.Since(begun).Seconds(), nil
 }

@@ -14,7 +14,7 @@ const (
 	scenarioNode  = 18_750
 	scenarioUnits = 10_000
 	// scenarioRamp is over how long they arrive.
-	scenarioRamp = 200 * time.Second
+	scenarioRamp = 300 * time.Second
 )
 
 // crowdSaw is what the bench reads of a crowd's report.
@@ -41,7 +41,7 @@ func (b *bench) measureScenario(ctx context.Context) (result, error) {
 	count := (b.crowd + scenarioNode - 1) / scenarioNode
 	var nodes []*contender
 	for range count {
-		node, err := b.startNode(ctx, w)
+		node, err := b.startOneOfMany(ctx, w, "--redis-pool=8")
 		if err != nil {
 			return *r, err
 		}
@@ -59,7 +59,7 @@ func (b *bench) measureScenario(ctx context.Context) (result, error) {
 	arrived := time.Now()
 	for i, node := range nodes {
 		users := min(scenarioNode, b.crowd-i*scenarioNode)
-		crowd, err := b.start(ctx, "crowd", b.sluice, "crowd", "--sale="+sale, "--url="+node.base, "--secret="+secret, "--json", "--no-audit",
+		crowd, err := b.startBehind(ctx, 10, "crowd", b.sluice, "crowd", "--sale="+sale, "--url="+node.base, "--secret="+secret, "--json", "--no-audit",
 			fmt.Sprintf("--prefix=s%d", i), fmt.Sprintf("--users=%d", users), fmt.Sprintf("--ramp=%s", scenarioRamp), "--grab-delay=1s", "--timeout=30m",
 			fmt.Sprintf("--source=127.1.%d.1,127.1.%d.2", i, i))
 		if err != nil {

@@ -80,6 +80,19 @@ func (b *bench) newWorld(ctx context.Context, fsync, dialect string) (*world, er
 
 // startNode starts `sluice serve`.
 func (b *bench) startNode(ctx context.Context, w *world, more ...string) (*contender, error) {
+	return b.startNodeBy(ctx, b.start, w, more...)
+}
+
+// startOneOfMany starts `sluice serve` as one of more nodes than there are cores.
+func (b *bench) startOneOfMany(ctx context.Context, w *world, more ...string) (*contender, error) {
+	return b.startNodeBy(ctx, func(ctx context.Context, name, program string, args ...string) (*process, error) {
+		return b.startBehind(ctx, 5, name, program, args...)
+	}, w, more...)
+}
+
+func (b *bench) startNodeBy(ctx context.Context, start func(ctx context.Context, name, program string, args ...string) (*process, error), w *world,
+	more ...string,
+) (*contender, error) {
 	port, err := freePort()
 	if err != nil {
 		return nil, err
@@ -90,7 +103,7 @@ func (b *bench) startNode(ctx context.Context, w *world, more ...string) (*conte
 	}
 	args := append([]string{"serve", "--secret=" + secret, "--admin-token=" + adminToken, fmt.Sprintf("--listen=127.0.0.1:%d", port),
 		fmt.Sprintf("--ops-listen=127.0.0.1:%d", ops), "--drain=1s"}, w.flags...)
-	p, err := b.start(ctx, "serve", b.sluice, append(args, more...)...)
+	p, err := start(ctx, "serve", b.sluice, append(args, more...)...)
 	if err != nil {
 		return nil, err
 	}
