@@ -45,12 +45,13 @@ test-faults: ## run the schedules of faults SEEDS=1-200 and append what comes of
 
 SIZE ?= full
 ONLY ?=
+CROWD ?=
 
 .PHONY: bench
 bench: build ## measure everything beside what it is compared with, and write docs/performance.md
 	$(SERVICES) --install wrk,redis-benchmark
 	cd deploy/bench && go build -o ../../bin/bench/bench .
-	$(SERVICES) --only redis,rabbitmq,mariadb,postgres -- bin/bench/bench --size=$(SIZE) $(if $(ONLY),--only=$(ONLY))
+	$(SERVICES) --only redis,rabbitmq,mariadb,postgres -- bin/bench/bench --size=$(SIZE) $(if $(ONLY),--only=$(ONLY)) $(if $(CROWD),--crowd=$(CROWD))
 
 .PHONY: test-bench
 test-bench: ## run every benchmark once at a tiny size

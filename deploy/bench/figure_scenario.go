@@ -13,8 +13,8 @@ const (
 	// scenarioNode is how many shoppers one node has, and one crowd: a process may have 20,000 files here.
 	scenarioNode  = 18_750
 	scenarioUnits = 10_000
-	// scenarioRamp is over how long they arrive.
-	scenarioRamp = 300 * time.Second
+	// scenarioPace is how many arrive a second.
+	scenarioPace = 500
 )
 
 // crowdSaw is what the bench reads of a crowd's report.
@@ -52,15 +52,16 @@ func (b *bench) measureScenario(ctx context.Context) (result, error) {
 	if err := b.put(ctx, nodes[0], sale, scenarioUnits, opens, "{ order: fifo, rate: 2000, active: 4000, ratio: 2, turn: 20s }", "0s"); err != nil {
 		return *r, err
 	}
-	b.say("%d nodes; %d shoppers arrive over %s", count, b.crowd, scenarioRamp)
+	ramp := time.Duration(b.crowd/scenarioPace) * time.Second
+	b.say("%d nodes; %d shoppers arrive over %s", count, b.crowd, ramp)
 	reports := make([]crowdSaw, count)
 	errs := make([]error, count)
 	var group sync.WaitGroup
 	arrived := time.Now()
 	for i, node := range nodes {
 		users := min(scenarioNode, b.crowd-i*scenarioNode)
-		crowd, err := b.startBehind(ctx, 10, "crowd", b.sluice, "crowd", "--sale="+sale, "--url="+node.base, "--secret="+secret, "--json", "--no-audit",
-			fmt.Sprintf("--prefix=s%d", i), fmt.Sprintf("--users=%d", users), fmt.Sprintf("--ramp=%s", scenarioRamp), "--grab-delay=1s", "--timeout=30m",
+		crowd, err := b.startBehind(ctx, "crowd", b.sluice, "crowd", "--sale="+sale, "--url="+node.base, "--secret="+secret, "--json", "--no-audit",
+			fmt.Sprintf("--prefix=s%d", i), fmt.Sprintf("--users=%d", users), fmt.Sprintf("--ramp=%s", ramp), "--grab-delay=1s", "--timeout=30m",
 			fmt.Sprintf("--source=127.1.%d.1,127.1.%d.2", i, i))
 		if err != nil {
 			return *r, err
@@ -68,7 +69,7 @@ func (b *bench) measureScenario(ctx context.Context) (result, error) {
 		group.Go(func() { errs[i] = json.NewDecoder(crowd.out).Decode(&reports[i]) })
 	}
 	peak := b.watchMemory(ctx)
-	if err := until(ctx, "everyone to be in the lobby", 20*time.Minute, func() (bool, error) {
+	if err := until(ctx, "everyone to be in the lobby", 2*ramp+time.Minute, func() (bool, error) {
 		time.Sleep(2 * time.Second)
 		here := 0.0
 		for _, node := range nodes {

@@ -44,6 +44,7 @@ type runCmd struct {
 	Size   string   `enum:"full,tiny" default:"full" help:"full, or tiny: every path once, for no figures worth reading."`
 	Only   []string `placeholder:"FIGURE" help:"Figures to measure; the others keep what was measured before. There are: ${figures}."`
 	Rounds int      `help:"How often each contender has its turn; 3."`
+	Crowd  int      `help:"Shoppers of the scenario; 300000."`
 	Root   string   `default:"." help:"Folder of the project."`
 	Report bool     `default:"true" negatable:"" help:"Write docs/performance.md and its pictures."`
 }
@@ -131,6 +132,9 @@ func (c *runCmd) prepare(ctx context.Context, std *stdio) (*bench, error) {
 	b := &bench{size: sizes()[c.Size], root: c.Root, out: std.err, begun: time.Now()}
 	if c.Rounds > 0 {
 		b.rounds = c.Rounds
+	}
+	if c.Crowd > 0 {
+		b.crowd = c.Crowd
 	}
 	var err error
 	if b.self, err = os.Executable(); err != nil {

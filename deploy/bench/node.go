@@ -85,9 +85,7 @@ func (b *bench) startNode(ctx context.Context, w *world, more ...string) (*conte
 
 // startOneOfMany starts `sluice serve` as one of more nodes than there are cores.
 func (b *bench) startOneOfMany(ctx context.Context, w *world, more ...string) (*contender, error) {
-	return b.startNodeBy(ctx, func(ctx context.Context, name, program string, args ...string) (*process, error) {
-		return b.startBehind(ctx, 5, name, program, args...)
-	}, w, more...)
+	return b.startNodeBy(ctx, b.startBehind, w, more...)
 }
 
 func (b *bench) startNodeBy(ctx context.Context, start func(ctx context.Context, name, program string, args ...string) (*process, error), w *world,

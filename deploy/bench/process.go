@@ -75,10 +75,10 @@ func (b *bench) start(ctx context.Context, name, program string, args ...string)
 }
 
 // startBehind starts a program of which there are many at once, so that the services and the bench go before it, as they
-// would on machines of their own: on one processor, and with that niceness. Else dozens of programs of many threads take
-// turns on two cores, and Redis, which all wait for, has one turn of a hundred.
-func (b *bench) startBehind(ctx context.Context, niceness int, name, program string, args ...string) (*process, error) {
-	return b.start(ctx, name, "env", append([]string{"GOMAXPROCS=1", "nice", "-n", strconv.Itoa(niceness), program}, args...)...)
+// would on machines of their own: on one processor, and nicer. Else dozens of programs of many threads take turns on two
+// cores, and Redis, which all wait for, has one turn of a hundred.
+func (b *bench) startBehind(ctx context.Context, name, program string, args ...string) (*process, error) {
+	return b.start(ctx, name, "env", append([]string{"GOMAXPROCS=1", "nice", "-n", "5", program}, args...)...)
 }
 
 // line reads the next line that the process prints.
