@@ -319,19 +319,21 @@ func TestLimitedGrabIsSentAgainWithTheSameID(t *testing.T) {
 	}
 }
 
-func TestHelloThatIsLimitedIsSaidAgainOverANewConnection(t *testing.T) {
+func TestHelloThatIsLimitedIsSaidAgainOnTheSameConnection(t *testing.T) {
 	t.Parallel()
-	s := newStub(t, func(v *stubVisit) {
-		if v.n == 1 {
-			v.send("limited", "retry_after_ms", 1)
-			v.gone()
-			return
-		}
-		v.buy()
-	})
-	report := s.crowd(1)
-	truthful(t, report)
-	want(t, "visits", s.visitsOf("u-1"), 2)
+	for _, kind := range []string{"limited", "error"} {
+		s := newStub(t, func(v *stubVisit) {
+			v.send(kind, "code", "unavailable", "retry_after_ms", 1)
+			if again := v.read(); again["type"] != "hello" || again["token"] != v.hello["token"] {
+				v.t.Errorf("after a hello that was %s came %v", kind, again)
+			}
+			v.buy()
+		})
+		report := s.crowd(1)
+		truthful(t, report)
+		want(t, "limited", report.Limited, 1)
+		want(t, "visits", s.visitsOf("u-1"), 1)
+	}
 }
 
 func TestPauseCostsNoTurn(t *testing.T) {

@@ -70,7 +70,7 @@ func (k *book) write(ctx context.Context, b *bench) error {
 		return err
 	}
 	for _, r := range k.Results {
-		block := fmt.Sprintf("Measured %s at commit %s, in %.0f s.\n\n%s", r.At.Format("2006-01-02"), r.Commit, r.Took, r.table())
+		block := fmt.Sprintf("Measured %s at commit %s, in %.0f s, on %s.\n\n%s", r.At.Format("2006-01-02"), r.Commit, r.Took, r.Machine, r.table())
 		if page, err = between(page, r.Name, block); err != nil {
 			return err
 		}
@@ -101,7 +101,8 @@ func between(page, name, block string) (string, error) {
 func (k *book) promises() string {
 	var text strings.Builder
 	m := k.Machine
-	fmt.Fprintf(&text, "Machine: %s, %d cores, %s, %s; %s. Everything, load included, runs on it.\n\n", m.Processor, m.Cores, m.Memory, m.System, strings.Join(m.Versions, ", "))
+	fmt.Fprintf(&text, "Everything, load included, runs on one machine; the tables below say on which processor. The last run: %s, %s, %s; %s.\n\n", m.name(), m.Memory, m.System,
+		strings.Join(m.Versions, ", "))
 	text.WriteString("| promised: measured | |\n|---|---|\n")
 	for _, r := range k.Results {
 		for _, p := range r.Promises {

@@ -47,7 +47,7 @@ func sizes() map[string]size {
 		"full": {
 			rounds: 3, peers: 15000, settle: 10, idle: 15, fanOut: 20, turns: 5000, grabs: 150_000, wrkSeconds: 10, units: 10_000,
 			backlog: 450_000, messages: 150_000, inserts: 10_000, sessions: []int{1000, 5000, 15000, 60_000, 100_000}, sales: []int{1, 10, 30, 100},
-			stocks: []int64{10, 1000, 100_000, 1_000_000}, crowd: 300_000,
+			stocks: []int64{10, 1000, 100_000, 1_000_000}, crowd: promisedCrowd,
 		},
 		"tiny": {
 			rounds: 1, peers: 100, settle: 0, idle: 1, fanOut: 2, turns: 50, grabs: 1000, wrkSeconds: 1, units: 100,

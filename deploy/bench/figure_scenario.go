@@ -13,6 +13,7 @@ const (
 	// scenarioNode is how many shoppers one node has, and one crowd: a process may have 20,000 files here.
 	scenarioNode  = 18_750
 	scenarioUnits = 10_000
+	promisedCrowd = 300_000
 	// scenarioPace is how many arrive a second.
 	scenarioPace = 500
 )
@@ -134,9 +135,12 @@ func (b *bench) measureScenario(ctx context.Context) (result, error) {
 	r.add("units sold, by the audit", who, float64(audit.sold()))
 	r.add("peak memory of all nodes, GB", who, float64(used.peak)/(1<<30))
 	r.add("peak memory of the machine, crowd and services included, GB", who, machine/(1<<30))
-	r.promise(all.Unanswered == 0 && len(all.Problems) == 0 && all.Users == b.crowd, "%s shoppers with live sockets, everyone told the truth: %d without an answer, %d untruths %v",
-		number(float64(b.crowd)), all.Unanswered, len(all.Problems), all.Problems)
-	r.promise(audit.sold() == scenarioUnits && all.ToldUnits == scenarioUnits, "sold out exactly: %d sold, %d told of", audit.sold(), all.ToldUnits)
+	for _, problem := range all.Problems {
+		b.say("untrue: %s", problem)
+	}
+	r.promise(all.Unanswered == 0 && len(all.Problems) == 0 && all.Users >= promisedCrowd, "%s shoppers with live sockets, everyone told the truth: %s, %d without an answer, %d untruths",
+		number(promisedCrowd), number(float64(all.Users)), all.Unanswered, len(all.Problems))
+	r.promise(audit.sold() == scenarioUnits && all.ToldUnits == scenarioUnits, "sold out exactly: %s sold, %s told of", number(float64(audit.sold())), number(float64(all.ToldUnits)))
 	return *r, nil
 }
 

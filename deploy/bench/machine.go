@@ -2,6 +2,7 @@ package main
 
 import (
 	"context"
+	"fmt"
 	"os"
 	"os/exec"
 	"runtime"
@@ -17,6 +18,9 @@ type machine struct {
 	System    string   `json:"system"`
 	Versions  []string `json:"versions"`
 }
+
+// name is what tells one machine from another in the tables.
+func (m machine) name() string { return fmt.Sprintf("%s with %d cores", m.Processor, m.Cores) }
 
 func (b *bench) machine(ctx context.Context) machine {
 	m := machine{Processor: runtime.GOARCH, Cores: runtime.NumCPU(), System: runtime.GOOS}

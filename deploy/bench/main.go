@@ -109,7 +109,7 @@ func (c *runCmd) Run(std *stdio) error {
 		if err != nil {
 			return fmt.Errorf("%s: %w", f.name, err)
 		}
-		r.Name, r.Title, r.Commit = f.name, f.title, b.commit(ctx)
+		r.Name, r.Title, r.Commit, r.Machine = f.name, f.title, b.commit(ctx), b.machine(ctx).name()
 		r.Took, r.At = time.Since(begun).Seconds(), begun.UTC()
 		fmt.Fprint(std.out, r.table())
 		if c.Size == "tiny" {

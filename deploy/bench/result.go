@@ -14,6 +14,7 @@ type result struct {
 	Title    string    `json:"title"`
 	At       time.Time `json:"at"`
 	Commit   string    `json:"commit"`
+	Machine  string    `json:"machine"`
 	Took     float64   `json:"took"` // seconds
 	Series   []series  `json:"series"`
 	Promises []promise `json:"promises"`
