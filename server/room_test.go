@@ -491,7 +491,7 @@ func TestTheFartherAwayTheRarerPositionsAreSentAndNewStockAtOnce(t *testing.T) {
 	for ahead, every := range map[int64]int64{500: 1000, 5000: 2000, 50_000: 5000} {
 		for number := range int64(50) {
 			here := &seat{told: told{waiting: true, ahead: ahead + 1, stock: queue.Available}}
-			here.Number = number
+			here.Number, here.Ticket = number, number
 			sent := 0
 			for at := int64(100); at <= every; at += 100 {
 				if r.due(&queue.Snapshot{At: at}, here, told{waiting: true, ahead: ahead, stock: queue.Available}) {

@@ -349,7 +349,7 @@ func (s *shopper) refused(f *frame) {
 		return
 	}
 	s.crowd.counters.limited.Add(1)
-	if wait == 0 {
+	if wait <= 0 {
 		wait = time.Second // as the page does
 	}
 	wait += rand.N(wait) // those who were refused together must not come back together

@@ -88,9 +88,7 @@ func (b *bench) startOneOfMany(ctx context.Context, w *world, more ...string) (*
 	return b.startNodeBy(ctx, b.startBehind, w, more...)
 }
 
-func (b *bench) startNodeBy(ctx context.Context, start func(ctx context.Context, name, program string, args ...string) (*process, error), w *world,
-	more ...string,
-) (*contender, error) {
+func (b *bench) startNodeBy(ctx context.Context, start starter, w *world, more ...string) (*contender, error) {
 	port, err := freePort()
 	if err != nil {
 		return nil, err

@@ -74,6 +74,9 @@ func (b *bench) start(ctx context.Context, name, program string, args ...string)
 	return p, nil
 }
 
+// starter starts a program, as start does.
+type starter func(ctx context.Context, name, program string, args ...string) (*process, error)
+
 // startBehind starts a program of which there are many at once, so that the services and the bench go before it, as they
 // would on machines of their own: on one processor, and nicer. Else dozens of programs of many threads take turns on two
 // cores, and Redis, which all wait for, has one turn of a hundred.
