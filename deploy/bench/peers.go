@@ -44,6 +44,7 @@ type told struct {
 	Error string  `json:"error,omitempty"`
 	Open  int     `json:"open"`
 	Lost  int     `json:"lost"`
+	Again int     `json:"again,omitempty"` // hellos that had to be said again
 	Why   string  `json:"why,omitempty"`   // the first was lost
 	Took  float64 `json:"took,omitempty"`  // of connect: seconds
 	First int64   `json:"first,omitempty"` // of wait, in Unix nanoseconds: when the first frame came to anyone
@@ -58,6 +59,8 @@ type peer struct {
 	carry  []byte // the begun frame of the last read
 	frames int    // counted towards what is watched for
 	had    bool   // all of them came
+	heard  string // what came last while more is to come
+	hello  []byte // what it said first, until that was heard out
 }
 
 // peers are all connections of this process.
@@ -71,6 +74,7 @@ type peers struct {
 	all     map[int]*peer // by descriptor
 	lost    int
 	why     string // the first was lost
+	again   int    // hellos that had to be said again
 	needle  []byte
 	want    int // frames to each
 	begun   int64
@@ -138,7 +142,7 @@ func (p *peers) obey(o order) told {
 	}
 	p.mu.Lock()
 	defer p.mu.Unlock()
-	answer.Open, answer.Lost, answer.Why = len(p.all), p.lost, p.why
+	answer.Open, answer.Lost, answer.Why, answer.Again = len(p.all), p.lost, p.why, p.again
 	return answer
 }
 
@@ -166,7 +170,7 @@ func (p *peers) connect(n, frames int) (told, error) {
 				local := &net.TCPAddr{IP: net.ParseIP(p.cmd.Source[int(i)%len(p.cmd.Source)])}
 				fd, rest, err := dialFrom(local, p.remote, p.handshake, hellos[i-1])
 				if err == nil {
-					err = p.add(fd, rest)
+					err = p.add(fd, hellos[i-1], rest)
 				}
 				if err != nil {
 					failed.Store(&err)
@@ -198,10 +202,10 @@ func (p *peers) hello(n int64) ([]byte, error) {
 	return nil, nil
 }
 
-func (p *peers) add(fd int, rest []byte) error {
+func (p *peers) add(fd int, hello, rest []byte) error {
 	p.mu.Lock()
 	defer p.mu.Unlock()
-	c := &peer{fd: fd}
+	c := &peer{fd: fd, hello: hello}
 	if p.begun == 0 {
 		p.begun = time.Now().UnixNano()
 	}
@@ -216,7 +220,7 @@ func (p *peers) watch(needle string, frames int) {
 	defer p.mu.Unlock()
 	p.needle, p.want, p.reached, p.begun = []byte(needle), frames, nil, 0
 	for _, c := range p.all {
-		c.frames, c.had = 0, false
+		c.frames, c.had, c.heard = 0, false, ""
 	}
 }
 
@@ -248,9 +252,21 @@ func (p *peers) await(ready func() bool) error {
 		select {
 		case <-p.changed:
 		case <-patience:
-			return fmt.Errorf("after two minutes %d of %d peers had their frames", reached, open)
+			return fmt.Errorf("after two minutes %d of %d peers had their frames; another had %s", reached, open, p.lacking())
 		}
 	}
+}
+
+// lacking says what a peer that still waits for frames has heard.
+func (p *peers) lacking() string {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	for _, c := range p.all {
+		if !c.had {
+			return fmt.Sprintf("%d, and %d bytes of one, the last %q", c.frames, len(c.carry), c.heard)
+		}
+	}
+	return "all of them by now"
 }
 
 // listen reads from all connections.
@@ -323,6 +339,11 @@ func (p *peers) count(c *peer, payload []byte) {
 	if len(p.needle) > 0 && !bytes.Contains(payload, p.needle) {
 		return
 	}
+	if wait, refused := refusal(payload); refused && !c.had && p.cmd.Speak == "sluice" {
+		c.heard = string(payload)
+		time.AfterFunc(wait, func() { p.greetAgain(c) })
+		return
+	}
 	now := time.Now().UnixNano()
 	if p.begun == 0 {
 		p.begun = now
@@ -333,8 +354,34 @@ func (p *peers) count(c *peer, payload []byte) {
 	}
 	c.frames++
 	if c.frames >= p.want && !c.had {
-		c.had = true
+		c.had, c.heard, c.hello = true, "", nil
 		p.reached = append(p.reached, now)
+	} else if !c.had {
+		c.heard = string(payload[:min(len(payload), 200)])
+	}
+}
+
+// refusal says whether a node could not take a hello just now, and for how long to wait.
+func refusal(payload []byte) (time.Duration, bool) {
+	if !bytes.HasPrefix(payload, []byte(`{"type":"error"`)) && !bytes.HasPrefix(payload, []byte(`{"type":"limited"`)) {
+		return 0, false
+	}
+	var frame struct {
+		RetryAfter int64 `json:"retry_after_ms"`
+	}
+	if err := json.Unmarshal(payload, &frame); err != nil || frame.RetryAfter <= 0 {
+		return 0, false // it is none that waiting helps: the peer never has its frames, and its last is told
+	}
+	return time.Duration(frame.RetryAfter) * time.Millisecond, true
+}
+
+// greetAgain says hello again, as every client does that was asked to wait.
+func (p *peers) greetAgain(c *peer) {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	if p.all[c.fd] == c && c.hello != nil {
+		p.again++
+		p.answer(c, c.hello)
 	}
 }
 
