@@ -81,6 +81,7 @@ function play(socket, name) {
         seat: "seat",
         epoch: 1,
         node: "stage",
+        payment: "demo",
         ...scene.welcome,
       });
       scene.frames(now).forEach(send);

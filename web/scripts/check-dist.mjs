@@ -19,6 +19,8 @@ function filesOf(folder) {
 
 try {
   await build({ root, logLevel: "error", build: { outDir: fresh, emptyOutDir: true } });
+  const configFile = join(root, "vite.client.config.ts");
+  await build({ root, configFile, logLevel: "error", build: { outDir: join(fresh, "client"), emptyOutDir: true } });
   const [built, committed] = [filesOf(fresh), filesOf(join(root, "dist"))];
   const names = [...new Set([...built.keys(), ...committed.keys()])].sort();
   const differ = names.filter((name) => !built.get(name) || !committed.get(name)?.equals(built.get(name)));

@@ -1,4 +1,5 @@
 import { render } from "preact";
+import { Attention } from "./attention.ts";
 import { Clock } from "./clock.ts";
 import { Store, tokenFromAddress } from "./identity.ts";
 import { choose, language, speak } from "./lang/index.ts";
@@ -9,19 +10,10 @@ import { Frame, NotFound } from "./views/frame.tsx";
 import { SaleList } from "./views/list.tsx";
 import { SalePage } from "./views/sale.tsx";
 
+const LANGUAGE = "sluice:lang";
+const AGAIN_MS = 3_000;
 const store = new Store();
 tokenFromAddress(store);
-language.value = speak(choose([store.read<string>("sluice:lang") ?? "", ...navigator.languages]));
-language.subscribe(({ tag, t }) => {
-  document.documentElement.lang = tag;
-  document.documentElement.dir = t.dir;
-});
-
-function setLanguage(tag: string): void {
-  store.write("sluice:lang", tag);
-  language.value = speak(tag);
-}
-
 online.value = navigator.onLine;
 addEventListener("online", () => {
   online.value = true;
@@ -29,6 +21,13 @@ addEventListener("online", () => {
 addEventListener("offline", () => {
   online.value = false;
 });
+
+/** Shows the page in a language. One that cannot be fetched leaves it as it is. */
+async function setLanguage(tag: string): Promise<void> {
+  language.value = await speak(tag);
+  document.documentElement.lang = tag;
+  document.documentElement.dir = language.value.t.dir;
+}
 
 function page() {
   const sale = /^\/s\/([a-z0-9][a-z0-9-]{0,62})\/?$/.exec(location.pathname)?.[1];
@@ -43,7 +42,7 @@ function page() {
       if (event.persisted) session.recheck();
     });
     addEventListener("online", () => session.recheck());
-    return <SalePage id={sale} session={session} />;
+    return <SalePage id={sale} session={session} attention={new Attention(store)} />;
   }
   if (location.pathname === "/") {
     const clock = new Clock();
@@ -53,4 +52,26 @@ function page() {
   return <NotFound />;
 }
 
-render(<Frame setLanguage={setLanguage}>{page()}</Frame>, document.getElementById("page") as HTMLElement);
+function choice(tag: string): void {
+  store.write(LANGUAGE, tag);
+  setLanguage(tag).catch(() => {}); // the shopper sees that nothing has changed
+}
+
+try {
+  await setLanguage(choose([store.read<string>(LANGUAGE) ?? "", ...navigator.languages]));
+  const element = page();
+  const root = document.getElementById("page") as HTMLElement;
+  // A new language is a new page: no view has to know that the words have changed.
+  const draw = () =>
+    render(
+      <Frame key={language.value.tag} setLanguage={choice}>
+        {element}
+      </Frame>,
+      root,
+    );
+  language.subscribe(draw);
+  draw();
+} catch {
+  // The file of the language did not come: the network broke off, or a new build has taken the place of this one.
+  setTimeout(() => location.reload(), AGAIN_MS * (0.5 + Math.random()));
+}

@@ -58,6 +58,7 @@ export interface Welcome extends Base {
   number?: number;
   epoch: number;
   node: string;
+  payment?: "demo" | "provider"; // demo: an order can be paid here; provider: only where the shop says
 }
 
 export interface Lobby extends Base {

@@ -1,5 +1,5 @@
-import { signal } from "@preact/signals";
 import { Backoff } from "./backoff.ts";
+import { Cell } from "./cell.ts";
 import { Clock } from "./clock.ts";
 import type { Outcome } from "./draw.ts";
 import { askGuest, forget, held, type Identity, memoryOf, type Store } from "./identity.ts";
@@ -16,13 +16,17 @@ export interface Actions {
   leave(): void;
   join(code?: string): void;
   restart(): void;
+  pay(): void;
+  cancel(): void;
+  /** The address that goes on with this place on another device; it carries the shopper's identity. */
+  link(): string;
   checkDraw(): Promise<Outcome>;
 }
 
 /** One sale's page: finds out who the shopper is, then keeps them connected. */
 export class Session implements Actions {
-  readonly state = signal<State>(initial);
-  readonly gate = signal<Gate>("open");
+  readonly state = new Cell<State>(initial);
+  readonly gate = new Cell<Gate>("open");
   readonly clock = new Clock();
   private readonly noted: string; // where the commitment of a lottery is kept, as it was in the lobby
   private client: Sluice | undefined;
@@ -50,6 +54,18 @@ export class Session implements Actions {
 
   join(code?: string): void {
     this.client?.join(code);
+  }
+
+  pay(): void {
+    void this.client?.pay();
+  }
+
+  cancel(): void {
+    void this.client?.cancel();
+  }
+
+  link(): string {
+    return `${location.origin}/s/${this.sale}#token=${held(this.store)?.token ?? ""}`;
   }
 
   /** Begins as somebody new, after a sign-in that is not valid any more. */

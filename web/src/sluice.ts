@@ -1,9 +1,10 @@
 import { Backoff, SETTLED_MS } from "./backoff.ts";
+import { changeOrder } from "./cashier.ts";
 import { Clock } from "./clock.ts";
 import { type Frame, isFinal, isLive } from "./protocol.ts";
-import { initial, type Request, reduce, type State } from "./state.ts";
+import { type Change, initial, type Request, reduce, type State } from "./state.ts";
 
-export type { State, View } from "./state.ts";
+export { reduce, type State, type View } from "./state.ts";
 
 /** What is kept between visits for one user in one sale. */
 export interface Memory {
@@ -14,6 +15,7 @@ export interface Memory {
 
 export interface Options {
   url: string; // ws(s)://host/ws/v1/sales/{sale}
+  api?: string; // http(s)://host/api/v1, where orders are paid and cancelled; of the same host unless given
   token: string;
   load: () => Memory;
   save: (memory: Memory) => void;
@@ -95,6 +97,16 @@ export class Sluice {
     this.sendGrab();
   }
 
+  /** Pays the order, in demonstration; where a payment provider does that, the server refuses. Repeating it is safe. */
+  pay(): Promise<void> {
+    return this.change("pay");
+  }
+
+  /** Cancels the order, unless it is paid: its units go back into the sale. Repeating it is safe. */
+  cancel(): Promise<void> {
+    return this.change("cancel");
+  }
+
   /**
    * Somebody looks at the page again, or the network is back. A phone that slept may hold a connection that is long dead
    * and tells nobody: it is asked once more who we are, and given up when it does not answer.
@@ -106,6 +118,21 @@ export class Sluice {
       this.hello();
       this.after("welcome", WELCOME_MS, () => this.lost(0, ""));
     }
+  }
+
+  private async change(what: Change): Promise<void> {
+    const { view, changing } = this.state;
+    if (view.name !== "order" || changing) return;
+    this.set({ ...this.state, changing: what, notice: undefined });
+    const api = this.options.api ?? `${new URL(this.options.url.replace(/^ws/, "http")).origin}/api/v1`;
+    const order = await changeOrder(api, this.options.token, view.order, what);
+    const answered: State = { ...this.state, changing: undefined };
+    if (!order) {
+      this.set({ ...answered, notice: { kind: "unanswered" } });
+      return;
+    }
+    this.options.save({ ...this.options.load(), order: isLive(order) ? order.id : undefined });
+    this.set(reduce(answered, { type: "order", at: answered.at, order }));
   }
 
   private connect(): void {

@@ -39,7 +39,11 @@ export type Notice =
   | { kind: "notOpen"; state?: SaleState }
   | { kind: "itemGone"; item: string; stock: StockState }
   | { kind: "fewer"; left: number }
-  | { kind: "error"; code: string; msg: string };
+  | { kind: "error"; code: string; msg: string }
+  | { kind: "unanswered" }; // of a payment or a cancellation
+
+/** What is being done to an order. */
+export type Change = "pay" | "cancel";
 
 export interface Request {
   id: string;
@@ -55,7 +59,10 @@ export interface State {
   sale?: Sale;
   user?: string;
   number?: number; // of the seat, where one is known
+  payment?: Welcome["payment"];
   pending?: Request; // the grab that waits for its answer
+  changing?: Change; // what was asked for the order and is not answered yet
+  jump?: { why: string; at: number }; // why the place or the time to wait has jumped last, and when
   pause?: string; // why nothing is given out at the moment
   notice?: Notice;
   at: number; // when the newest state was written; positions from before it are old news
@@ -77,7 +84,7 @@ export function reduce(s: State, f: Frame): State {
       return shown(s, f.at, { name: "lobby", ...omitType(f) });
     case "queued":
       if (isOld(s, f.at)) return s;
-      return shown({ ...s, number: f.number }, f.at, { name: "queued", ...omitType(f) });
+      return shown({ ...s, number: f.number, jump: jumped(s, f) }, f.at, { name: "queued", ...omitType(f) });
     case "turn":
       return turn(s, f);
     case "success":
@@ -120,6 +127,7 @@ function welcome(s: State, f: Welcome): State {
     sale: f.sale,
     user: f.user,
     number: f.number,
+    payment: f.payment,
     pause,
     notice: undefined,
     at: 0,
@@ -131,6 +139,14 @@ function welcome(s: State, f: Welcome): State {
 function isOld(s: State, at: number): boolean {
   if (s.fresh) return false;
   return at < s.at || (at === s.at && s.view.name !== "queued" && s.view.name !== "lobby");
+}
+
+/** A jump comes with one frame, and the next one is a second away: it is told long enough to be read. */
+const JUMP_MS = 20_000;
+
+function jumped(s: State, f: Queued): State["jump"] {
+  if (f.reason) return { why: f.reason, at: f.at };
+  return s.jump && f.at - s.jump.at < JUMP_MS ? s.jump : undefined;
 }
 
 /** A live order stands above what a line says, until a new welcome says otherwise: its end is told by an order frame. */

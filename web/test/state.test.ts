@@ -18,6 +18,15 @@ describe("each frame", () => {
     expect(s.number).toBe(50);
   });
 
+  it("a jump is told for twenty seconds, though it comes with one frame", () => {
+    const at = (ms: number, reason?: string) => queued({ at: T + ms, ...(reason && { reason }) });
+    const s = told(welcome(), at(0, "left"), at(1_000));
+    expect(s.jump).toEqual({ why: "left", at: T });
+    expect(reduce(s, at(19_999)).jump).toBeDefined();
+    expect(reduce(s, at(20_000)).jump).toBeUndefined();
+    expect(reduce(s, at(2_000, "rate")).jump).toEqual({ why: "rate", at: T + 2_000 });
+  });
+
   it("turn shows the turn, and keeps its beginning when its end moves", () => {
     const s = told(welcome(), turn(), turn({ at: T + 5_000, until: T + 90_000 }));
     expect(s.view).toMatchObject({ name: "turn", began: T, until: T + 90_000 });

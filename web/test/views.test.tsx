@@ -1,7 +1,9 @@
 import { render } from "preact";
 import { act } from "preact/test-utils";
 import { afterEach, beforeEach, describe, expect, it, vi } from "vitest";
-import { choose, language, languages, speak } from "../src/lang/index.ts";
+import type { Attention, Means } from "../src/attention.ts";
+import { Cell } from "../src/cell.ts";
+import { choose, language, nameOf, speak, tags } from "../src/lang/index.ts";
 import type { Frame } from "../src/protocol.ts";
 import type { Gate } from "../src/session.ts";
 import { initial, reduce, type State } from "../src/state.ts";
@@ -11,7 +13,19 @@ import { Sales } from "../src/views/list.tsx";
 import { SaleView } from "../src/views/sale.tsx";
 import { order, queued, sale, T, turn, welcome } from "./stage.ts";
 
-const doing = { grab: vi.fn(), leave: vi.fn(), join: vi.fn(), restart: vi.fn(), checkDraw: vi.fn() };
+const doing = {
+  grab: vi.fn(),
+  leave: vi.fn(),
+  join: vi.fn(),
+  restart: vi.fn(),
+  pay: vi.fn(),
+  cancel: vi.fn(),
+  link: () => "http://shop/s/phone-x#token=t",
+  checkDraw: vi.fn(),
+};
+const means = new Cell<Means>("none");
+const attention = { means, on: vi.fn(), off: vi.fn(), call: vi.fn() };
+const spoken = Object.fromEntries(await Promise.all(tags.map(async (tag) => [tag, await speak(tag)])));
 let root: HTMLElement;
 
 beforeEach(() => {
@@ -29,8 +43,13 @@ const arrived = (...frames: Frame[]): State => frames.reduce(reduce, initial);
 const told = (frame: Frame) => arrived(welcome(), frame);
 
 function show(state: State, tag = "en", gate: Gate = "open"): string {
-  language.value = speak(tag);
-  act(() => render(<SaleView id="phone-x" state={state} gate={gate} actions={doing} />, root));
+  language.value = spoken[tag];
+  act(() =>
+    render(
+      <SaleView id="phone-x" state={state} gate={gate} actions={doing} attention={attention as unknown as Attention} />,
+      root,
+    ),
+  );
   return root.textContent ?? "";
 }
 
@@ -159,6 +178,37 @@ const views: Record<string, [State, string[], string[], Gate?]> = {
     ["The time to pay is over"],
     ["付款时间已过"],
   ],
+  "confirmed, to be paid here": [
+    arrived(welcome({ payment: "demo" }), { type: "order", at: T, order: order("confirmed", { pay_by: T + 60_000 }) }),
+    ["Pay now", "Cancel the order", "Please pay before then"],
+    ["立即付款", "取消订单", "请在此之前付款"],
+  ],
+  "confirmed, to be paid in the shop": [
+    arrived(welcome({ payment: "provider" }), {
+      type: "order",
+      at: T,
+      order: order("confirmed", { pay_by: T + 60_000 }),
+    }),
+    ["Pay in the shop", "Cancel the order"],
+    ["到商城付款", "取消订单"],
+  ],
+  paying: [
+    {
+      ...arrived(welcome({ payment: "demo" }), {
+        type: "order",
+        at: T,
+        order: order("confirmed", { pay_by: T + 60_000 }),
+      }),
+      changing: "pay",
+    },
+    ["Paying…"],
+    ["正在付款"],
+  ],
+  unanswered: [
+    { ...told({ type: "order", at: T, order: order("confirmed") }), notice: { kind: "unanswered" } },
+    ["nothing is done twice"],
+    ["不会重复"],
+  ],
   paid: [told({ type: "order", at: T, order: order("paid") }), ["Order paid"], ["订单已付款"]],
   already: [told({ type: "already", at: T, order: order() }), ["You have an order already"], ["您已有订单"]],
   cancelled: [told({ type: "order", at: T, order: order("cancelled") }), ["Order cancelled"], ["订单已取消"]],
@@ -202,7 +252,7 @@ describe.each(["en", "zh"])("in %s", (tag) => {
   });
 
   it("the list of sales shows each with its state, those that are open first", () => {
-    language.value = speak(tag);
+    language.value = spoken[tag];
     const sales = [
       sale({ id: "c", state: "closed" }),
       sale({ id: "s", state: "scheduled", opens_at: T + 65_000 }),
@@ -219,7 +269,7 @@ describe.each(["en", "zh"])("in %s", (tag) => {
   });
 
   it("an address that leads nowhere says so", () => {
-    language.value = speak(tag);
+    language.value = spoken[tag];
     act(() => render(<NotFound />, root));
     expect(root.textContent).toContain(tag === "en" ? "There is nothing here" : "这里什么都没有");
   });
@@ -262,6 +312,68 @@ describe("what can be done", () => {
     expect(button("Leave the line")).toBeUndefined();
     show({ ...told(turn()), pending: { id: "r", item: "black", qty: 1 } });
     expect(button("Leave the line")).toBeUndefined();
+  });
+
+  it("pays at once, and cancels only after asking", () => {
+    const confirmed = order("confirmed", { pay_by: T + 60_000 });
+    show(arrived(welcome({ payment: "demo" }), { type: "order", at: T, order: confirmed }));
+    press(button("Pay now"));
+    expect(doing.pay).toHaveBeenCalledOnce();
+    press(button("Cancel the order"));
+    expect(doing.cancel).not.toHaveBeenCalled();
+    press([...root.querySelectorAll("dialog button")].find((b) => b.textContent === "Cancel the order"));
+    expect(doing.cancel).toHaveBeenCalledOnce();
+  });
+
+  it("offers no payment when the provider takes it, when it is too late, or while it is under way", () => {
+    const paying = (pay_by: number, payment: "demo" | "provider") =>
+      arrived(welcome({ payment }), { type: "order", at: T, order: order("confirmed", { pay_by }) });
+    show(paying(T + 60_000, "provider"));
+    expect(button("Pay now")).toBeUndefined();
+    show(paying(T - 1, "demo"));
+    expect(button("Pay now")).toBeUndefined();
+    show({ ...paying(T + 60_000, "demo"), changing: "pay" });
+    expect(button("Paying")?.disabled).toBe(true);
+    expect(button("Cancel the order")).toBeUndefined();
+  });
+
+  it("calls who has waited when the turn comes, and marks the icon", () => {
+    const icon = document.createElement("link");
+    icon.rel = "icon";
+    document.head.append(icon);
+    show(told(queued()));
+    expect(attention.call).not.toHaveBeenCalled();
+    show(told(turn()));
+    expect(attention.call).toHaveBeenCalledExactlyOnceWith("It is your turn", "Phone X", "en");
+    expect(icon.href).toContain("badge");
+    show(told(turn({ until: T + 90_000 })));
+    expect(attention.call).toHaveBeenCalledOnce();
+    show(told({ type: "missed", at: T, why: "expired" }));
+    expect(icon.href).not.toContain("badge");
+    icon.remove();
+  });
+
+  it("does not call for a turn that a reload finds, nor where there is no line", () => {
+    show(initial);
+    show(told(turn()));
+    const off = welcome({ sale: sale({ line: { order: "off" } }) });
+    show(arrived(off, { type: "lobby", at: T, entries: 0, opens_at: T, order: "off" }));
+    show(arrived(off, turn()));
+    expect(attention.call).not.toHaveBeenCalled();
+  });
+
+  it("lets who waits ask to be called", () => {
+    show(told(queued()));
+    const box = root.querySelector<HTMLInputElement>(".call input") as HTMLInputElement;
+    press(box);
+    expect(attention.on).toHaveBeenCalledOnce();
+    act(() => {
+      means.value = "sound";
+    });
+    expect(root.textContent).toContain("You will hear a sound. Notifications are not allowed here.");
+    press(box);
+    expect(attention.off).toHaveBeenCalledOnce();
+    means.value = "none";
   });
 
   it("joins again, with a code where one is asked for", () => {
@@ -327,11 +439,11 @@ describe("languages", () => {
   });
 
   it("can be switched", () => {
-    language.value = speak("en");
+    language.value = spoken.en;
     const set = vi.fn();
     act(() => render(<PageFrame setLanguage={set}>x</PageFrame>, root));
     const select = root.querySelector("select") as HTMLSelectElement;
-    expect(select.options).toHaveLength(Object.keys(languages).length);
+    expect([...select.options].map((o) => o.textContent)).toEqual(tags.map(nameOf));
     select.value = "zh";
     act(() => void select.dispatchEvent(new Event("change", { bubbles: true })));
     expect(set).toHaveBeenCalledWith("zh");

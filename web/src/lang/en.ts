@@ -4,7 +4,6 @@ const units = (n: number, written: string) => `${written} ${plural.select(n) ===
 
 /** English. Every other language has the same entries; the compiler sees to it. */
 export const en = {
-  name: "English",
   dir: "ltr" as "ltr" | "rtl",
 
   skip: "Skip to content",
@@ -126,9 +125,18 @@ export const en = {
   successMore: "The units are taken for you. The order is being written.",
   confirmed: "Order confirmed",
   confirmedPay: "The units are kept for you until the time below. Pay in the shop before then.",
+  confirmedHere: "The units are kept for you until the time below. Please pay before then.",
   confirmedMore: "Everything is settled. You may close this page.",
   paid: "Order paid",
   paidMore: "Thank you. Everything is settled.",
+  pay: "Pay now (demonstration)",
+  paying: "Paying…",
+  cancel: "Cancel the order",
+  cancelling: "Cancelling…",
+  cancelAsk: "Cancel this order?",
+  cancelAskMore: "Its units go back to the people in line. They cannot be held for you again.",
+  cancelNo: "Keep it",
+  unanswered: "No answer came. Your order is safe, and trying again is, too: nothing is done twice.",
   already: "You have an order already",
   alreadyMore: "One person can have one order in this sale. This is yours.",
   order: "Order",
@@ -201,6 +209,20 @@ export const en = {
     "This sale is for people who are signed in. Open it by the link in the shop; it brings your sign-in along.",
   notFound: "There is nothing here",
   notFoundMore: "The address may have been mistyped.",
+
+  callMe: "Call me when it is my turn",
+  callMeans: {
+    none: "with a sound and, if you allow it, a notification",
+    sound: "You will hear a sound. Notifications are not allowed here.",
+    notification: "You will hear a sound and see a notification.",
+  },
+  share: "Continue on another device",
+  shareMore:
+    "Your place can be open on several devices at once. Show this only to yourself: whoever opens it can buy in your place.",
+  shareCode: "Code with the address of your place",
+  copy: "Copy the link",
+  copied: "Copied",
+  close: "Close",
 
   leave: "Leave the line",
   leaveAsk: "Give up your place?",

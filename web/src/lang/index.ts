@@ -1,30 +1,25 @@
-import { signal } from "@preact/signals";
+import { Cell } from "../cell.ts";
 import { Format } from "../format.ts";
 import type { Messages } from "./en.ts";
 
-// A language is a file beside this one, named by its tag, that exports its messages under that name.
-const files = import.meta.glob<Record<string, Messages>>(["./*.ts", "!./index.ts"], { eager: true });
+// A language is a file beside this one, named by its tag, that exports its messages under that name. A shopper's phone
+// fetches the one that it shows.
+const files = import.meta.glob<Record<string, Messages>>(["./*.ts", "!./index.ts"]);
 
-/** All languages by tag. */
-export const languages: Record<string, Messages> = Object.fromEntries(
-  Object.entries(files).map(([path, file]) => {
-    const tag = path.slice(2, -3);
-    return [tag, file[tag] as Messages];
-  }),
-);
+/** The tags of all languages. */
+export const tags: readonly string[] = Object.keys(files)
+  .map((path) => path.slice(2, -3))
+  .sort();
 
 /** The first language that the shopper reads and we have; English if there is none. */
 export function choose(wanted: readonly string[]): string {
   for (const tag of wanted) {
-    if (languages[tag]) return tag;
+    if (tags.includes(tag)) return tag;
     const base = tag.split("-")[0]?.toLowerCase() ?? "";
-    if (languages[base]) return base;
+    if (tags.includes(base)) return base;
   }
   return "en";
 }
-
-/** The language of the page, with everything that is written by it. */
-export const language = signal(speak("en"));
 
 export interface Language {
   tag: string;
@@ -32,6 +27,17 @@ export interface Language {
   f: Format;
 }
 
-export function speak(tag: string): Language {
-  return { tag, t: languages[tag] as Messages, f: new Format(tag) };
+/** Fetches a language. Fails when its file cannot be fetched. */
+export async function speak(tag: string): Promise<Language> {
+  const file = await files[`./${tag}.ts`]?.();
+  if (!file?.[tag]) throw new Error(`there is no language ${tag}`);
+  return { tag, t: file[tag], f: new Format(tag) };
+}
+
+/** The language of the page. Nothing is shown before there is one, and everything is drawn again when it changes. */
+export const language = new Cell<Language>(undefined as unknown as Language);
+
+/** The name that those who speak a language give it. */
+export function nameOf(tag: string): string {
+  return new Intl.DisplayNames(tag, { type: "language" }).of(tag) ?? tag;
 }

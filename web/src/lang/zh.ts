@@ -2,7 +2,6 @@ import type { Messages } from "./en.ts";
 
 /** Chinese, simplified. */
 export const zh: Messages = {
-  name: "中文",
   dir: "ltr",
 
   skip: "跳到正文",
@@ -120,9 +119,18 @@ export const zh: Messages = {
   successMore: "商品已为您留下，正在生成订单。",
   confirmed: "订单已确认",
   confirmedPay: "商品将为您保留到下方所示时间，请在此之前到商城付款。",
+  confirmedHere: "商品将为您保留到下方所示时间，请在此之前付款。",
   confirmedMore: "一切就绪，您可以关闭本页。",
   paid: "订单已付款",
   paidMore: "谢谢，一切就绪。",
+  pay: "立即付款（演示）",
+  paying: "正在付款…",
+  cancel: "取消订单",
+  cancelling: "正在取消…",
+  cancelAsk: "取消这个订单？",
+  cancelAskMore: "商品将退回给排队的人，无法再次为您保留。",
+  cancelNo: "保留订单",
+  unanswered: "没有收到应答。您的订单仍然有效，可以放心重试：不会重复付款或取消。",
   already: "您已有订单",
   alreadyMore: "本次活动每人限一单。这是您的订单。",
   order: "订单号",
@@ -193,6 +201,19 @@ export const zh: Messages = {
   signInMore: "本次活动仅限已登录的用户。请通过商城中的链接打开，它会带上您的登录信息。",
   notFound: "这里什么都没有",
   notFoundMore: "地址可能有误。",
+
+  callMe: "轮到我时提醒我",
+  callMeans: {
+    none: "播放提示音，并在您允许时发送通知",
+    sound: "届时会播放提示音。此处不允许发送通知。",
+    notification: "届时会播放提示音并发送通知。",
+  },
+  share: "在其他设备上继续",
+  shareMore: "您的位置可以同时在多台设备上打开。请勿给他人看：打开链接的人可以用您的位置购买。",
+  shareCode: "含有您的位置地址的二维码",
+  copy: "复制链接",
+  copied: "已复制",
+  close: "关闭",
 
   leave: "离开队伍",
   leaveAsk: "放弃您的位置？",

@@ -1,6 +1,6 @@
 import type { ComponentChildren } from "preact";
 import { useEffect } from "preact/hooks";
-import { language, languages } from "../lang/index.ts";
+import { language, nameOf, tags } from "../lang/index.ts";
 
 /** What stands around every page: the way to the content, the way to the list, the language. */
 export function Frame({ children, setLanguage }: { children: ComponentChildren; setLanguage: (tag: string) => void }) {
@@ -20,9 +20,9 @@ export function Frame({ children, setLanguage }: { children: ComponentChildren; 
         <label class="lang">
           <span class="sr">{t.language}</span>
           <select value={tag} onChange={(event) => setLanguage(event.currentTarget.value)}>
-            {Object.entries(languages).map(([tag, { name }]) => (
+            {tags.map((tag) => (
               <option key={tag} value={tag} lang={tag}>
-                {name}
+                {nameOf(tag)}
               </option>
             ))}
           </select>

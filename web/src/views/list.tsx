@@ -1,4 +1,5 @@
 import { useEffect, useState } from "preact/hooks";
+import { useCell } from "../cell.ts";
 import type { Clock } from "../clock.ts";
 import { language } from "../lang/index.ts";
 import type { Sale } from "../protocol.ts";
@@ -66,6 +67,7 @@ export function Sales({ sales, failed }: { sales: Sale[] | undefined; failed: bo
 
 function SaleCard({ sale }: { sale: Sale }) {
   const { t, f } = language.value;
+  const time = useCell(now);
   const ended = sale.state === "closed";
   const chip = !ended && sale.stock !== "available" ? sale.stock : sale.state;
   const before = sale.state === "scheduled" || sale.state === "lobby";
@@ -85,12 +87,12 @@ function SaleCard({ sale }: { sale: Sale }) {
         </p>
         {before && (
           <p class="when">
-            <span>{t.opens(f.moment(sale.opens_at, now.value))}</span>
+            <span>{t.opens(f.moment(sale.opens_at, time))}</span>
             <Countdown until={sale.opens_at} />
           </p>
         )}
         {(sale.state === "open" || sale.state === "paused") && (
-          <p class="when">{t.closesAt(f.moment(sale.closes_at, now.value))}</p>
+          <p class="when">{t.closesAt(f.moment(sale.closes_at, time))}</p>
         )}
       </a>
     </li>

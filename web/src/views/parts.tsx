@@ -1,13 +1,15 @@
 import type { ComponentChildren } from "preact";
-import { useEffect, useRef, useState } from "preact/hooks";
+import { useEffect, useId, useRef, useState } from "preact/hooks";
+import { useCell } from "../cell.ts";
 import { language } from "../lang/index.ts";
 import { now } from "../ticker.ts";
 
 /** The time until a moment, as a clock. */
 export function Countdown({ until, frozen }: { until: number; frozen?: boolean | undefined }) {
+  const time = useCell(now);
   const stopped = useRef(0);
-  if (!frozen || stopped.current === 0) stopped.current = now.value;
-  return <span class="digits">{language.value.f.clock(until - (frozen ? stopped.current : now.value))}</span>;
+  if (!frozen || stopped.current === 0) stopped.current = time;
+  return <span class="digits">{language.value.f.clock(until - stopped.current)}</span>;
 }
 
 /** A bar from nothing (0) to full (1). */
@@ -63,31 +65,31 @@ export function Announce({ subject, text }: { subject: string; text: string }) {
   );
 }
 
-/** Gives up the place, after asking once. */
-export function Leave({ onLeave }: { onLeave: () => void }) {
-  const { t } = language.value;
+/** Does what cannot be taken back, after asking once. */
+export function Ask(props: { label: string; title: string; more: string; yes: string; no: string; run: () => void }) {
   const dialog = useRef<HTMLDialogElement>(null);
+  const id = useId();
   return (
     <>
       <button type="button" class="quiet" onClick={() => dialog.current?.showModal()}>
-        {t.leave}
+        {props.label}
       </button>
-      <dialog ref={dialog} aria-labelledby="leave-ask" aria-describedby="leave-more">
-        <h2 id="leave-ask">{t.leaveAsk}</h2>
-        <p id="leave-more">{t.leaveAskMore}</p>
+      <dialog ref={dialog} aria-labelledby={`${id}-title`} aria-describedby={`${id}-more`}>
+        <h2 id={`${id}-title`}>{props.title}</h2>
+        <p id={`${id}-more`}>{props.more}</p>
         <div class="row">
           <button type="button" class="button" onClick={() => dialog.current?.close()}>
-            {t.leaveNo}
+            {props.no}
           </button>
           <button
             type="button"
             class="button second"
             onClick={() => {
               dialog.current?.close();
-              onLeave();
+              props.run();
             }}
           >
-            {t.leaveYes}
+            {props.yes}
           </button>
         </div>
       </dialog>

@@ -1,23 +1,40 @@
+import type { Attention } from "../attention.ts";
+import { useCell } from "../cell.ts";
 import { language } from "../lang/index.ts";
+import { isLive } from "../protocol.ts";
 import type { Actions, Gate, Session } from "../session.ts";
 import type { Notice, State, View } from "../state.ts";
 import { now, online } from "../ticker.ts";
+import { CallMe, useCall } from "./call.tsx";
 import { Message, useTitle } from "./frame.tsx";
 import { OrderView } from "./order.tsx";
-import { Announce, Leave } from "./parts.tsx";
+import { Announce, Ask } from "./parts.tsx";
+import { Share } from "./share.tsx";
 import { Grabbing, TurnView } from "./turn.tsx";
 import { LobbyView, QueuedView, ScheduledView } from "./waiting.tsx";
 import { etaWords, orderHead } from "./words.ts";
 
-export function SalePage({ id, session }: { id: string; session: Session }) {
-  return <SaleView id={id} state={session.state.value} gate={session.gate.value} actions={session} />;
+export function SalePage({ id, session, attention }: { id: string; session: Session; attention: Attention }) {
+  return (
+    <SaleView
+      id={id}
+      state={useCell(session.state)}
+      gate={useCell(session.gate)}
+      actions={session}
+      attention={attention}
+    />
+  );
 }
 
 /** A sale as one shopper sees it. Everything that it shows is in its arguments, the language and the time. */
-export function SaleView({ id, state, gate, actions }: { id: string; state: State; gate: Gate; actions: Actions }) {
-  const { f } = language.value;
+export function SaleView(props: { id: string; state: State; gate: Gate; actions: Actions; attention: Attention }) {
+  const { t, f } = language.value;
+  const { id, state, gate, actions, attention } = props;
+  const { view } = state;
   const title = state.sale ? f.text(state.sale.title, id) : "";
-  const hasSeat = state.sale?.line.order !== "off" && ["lobby", "queued", "turn"].includes(state.view.name);
+  useCall(state, title, attention);
+  const inLine = state.sale?.line.order !== "off" && ["lobby", "queued", "turn"].includes(view.name);
+  const shown = gate === "open" && !state.pending;
   return (
     <>
       <p class="saleTitle">{title}</p>
@@ -25,7 +42,22 @@ export function SaleView({ id, state, gate, actions }: { id: string; state: Stat
       <div class="view" {...marks(state, gate)}>
         {gate === "open" ? <Body state={state} actions={actions} /> : <GateView gate={gate} />}
       </div>
-      {hasSeat && !state.pending && gate === "open" && <Leave onLeave={() => actions.leave()} />}
+      {shown && inLine && view.name !== "turn" && <CallMe attention={attention} />}
+      {shown && (inLine || (view.name === "order" && isLive(view.order))) && (
+        <div class="row links">
+          <Share link={() => actions.link()} />
+          {inLine && (
+            <Ask
+              label={t.leave}
+              title={t.leaveAsk}
+              more={t.leaveAskMore}
+              yes={t.leaveYes}
+              no={t.leaveNo}
+              run={() => actions.leave()}
+            />
+          )}
+        </div>
+      )}
       <Spoken id={id} state={state} title={title} gate={gate} />
     </>
   );
@@ -59,6 +91,7 @@ function Body({ state, actions }: { state: State; actions: Actions }) {
       return (
         <QueuedView
           view={view}
+          jump={state.jump?.why}
           paused={state.pause !== undefined}
           grace={sale?.line.grace}
           check={sale?.line.order === "lottery" ? () => actions.checkDraw() : undefined}
@@ -67,7 +100,7 @@ function Body({ state, actions }: { state: State; actions: Actions }) {
     case "turn":
       return <TurnView state={state} view={view} actions={actions} />;
     case "order":
-      return <OrderView view={view} sale={sale} onJoin={() => actions.join()} />;
+      return <OrderView view={view} state={state} actions={actions} />;
     case "soldOut":
       return view.stock === "gone" ? (
         <Message title={t.gone} more={t.goneMore} />
@@ -170,13 +203,14 @@ function Refused({ view, actions }: { view: View & { name: "refused" }; actions:
 /** What stands beside the state: the connection, a pause, a word about the last thing that was tried. */
 function Banners({ state }: { state: State }) {
   const { t } = language.value;
+  const connected = useCell(online);
   const known = state.view.name !== "connecting";
   const away = known && (state.link === "waiting" || state.link === "connecting");
   return (
     <>
       {away && (
         <p class="banner link" role="status">
-          {online.value ? t.reconnecting : t.offline}
+          {connected ? t.reconnecting : t.offline}
         </p>
       )}
       {state.pause && state.view.name !== "paused" && state.view.name !== "closed" && (
@@ -220,6 +254,8 @@ function noticeWords(notice: Notice, state: State): string {
     }
     case "error":
       return t.failed;
+    case "unanswered":
+      return t.unanswered;
   }
 }
 
@@ -227,6 +263,7 @@ function noticeWords(notice: Notice, state: State): string {
 function Spoken({ id, state, title, gate }: { id: string; state: State; title: string; gate: Gate }) {
   const { t, f } = language.value;
   const { view } = state;
+  const time = useCell(now);
   let head = headline(state, gate);
   let text = head;
   if (!state.pending && gate === "open") {
@@ -237,11 +274,11 @@ function Spoken({ id, state, title, gate }: { id: string; state: State; title: s
         break;
       case "turn":
         if (state.sale?.line.order === "off") break;
-        text = t.turnSay(f.clock(view.until - now.value));
-        head = `${f.clock(view.until - now.value)} · ${t.turn}`;
+        text = t.turnSay(f.clock(view.until - time));
+        head = `${f.clock(view.until - time)} · ${t.turn}`;
         break;
       case "lobby":
-        head = `${f.clock(view.opens_at - now.value)} · ${head}`;
+        head = `${f.clock(view.opens_at - time)} · ${head}`;
         break;
     }
   }

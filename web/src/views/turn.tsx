@@ -1,4 +1,5 @@
 import { useState } from "preact/hooks";
+import { useCell } from "../cell.ts";
 import { language } from "../lang/index.ts";
 import type { Item } from "../protocol.ts";
 import type { Actions } from "../session.ts";
@@ -94,7 +95,7 @@ export function TurnView({ state, view, actions }: { state: State; view: View & 
 
 function Clock({ view, paused }: { view: View & { name: "turn" }; paused: boolean }) {
   const { t } = language.value;
-  const left = view.until - now.value;
+  const left = view.until - useCell(now);
   return (
     <div class={left < URGENT_MS && !paused ? "clock urgent" : "clock"}>
       <p class="label">{t.timeLeft}</p>

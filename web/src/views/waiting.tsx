@@ -1,3 +1,4 @@
+import { useCell } from "../cell.ts";
 import type { Outcome } from "../draw.ts";
 import { language } from "../lang/index.ts";
 import type { View } from "../state.ts";
@@ -8,13 +9,14 @@ import { etaWords } from "./words.ts";
 
 export function ScheduledView({ view }: { view: View & { name: "scheduled" } }) {
   const { t, f } = language.value;
+  const time = useCell(now);
   return (
     <section class="card">
       <h1>{t.scheduled}</h1>
       <p class="label">{t.joinsIn}</p>
-      <p class="big">{view.joinsAt > now.value ? <Countdown until={view.joinsAt} /> : t.connecting}</p>
-      <p class="more">{t.scheduledMore(f.moment(view.joinsAt, now.value))}</p>
-      <p class="more">{t.opens(f.moment(view.opensAt, now.value))}</p>
+      <p class="big">{view.joinsAt > time ? <Countdown until={view.joinsAt} /> : t.connecting}</p>
+      <p class="more">{t.scheduledMore(f.moment(view.joinsAt, time))}</p>
+      <p class="more">{t.opens(f.moment(view.opensAt, time))}</p>
     </section>
   );
 }
@@ -29,13 +31,14 @@ export function LobbyView({
   commitment: string | undefined;
 }) {
   const { t, f } = language.value;
+  const time = useCell(now);
   const direct = view.order === "off";
   return (
     <section class="card">
       <h1>{direct ? t.lobbyOff : t.lobby}</h1>
       <p class="label">{t.opensIn}</p>
       <p class="big">
-        {view.opens_at > now.value ? <Countdown until={view.opens_at} /> : view.drawing ? t.drawing : t.opening}
+        {view.opens_at > time ? <Countdown until={view.opens_at} /> : view.drawing ? t.drawing : t.opening}
       </p>
       {!direct && (
         <p class="label">
@@ -59,11 +62,13 @@ function progress(number: number, ahead: number): number {
 
 export function QueuedView({
   view,
+  jump,
   paused,
   grace,
   check,
 }: {
   view: View & { name: "queued" };
+  jump: string | undefined; // why the place or the time to wait has jumped lately
   paused: boolean;
   grace: number | undefined; // how long the seat is kept while nobody is here, ms
   check: (() => Promise<Outcome>) | undefined; // repeats the draw, where there was one
@@ -86,7 +91,7 @@ export function QueuedView({
         <Bar value={progress(view.number, view.ahead)} label={t.queued} />
       </div>
       {view.recalled > 0 && <p class="label">{t.recalled(view.recalled, f.number(view.recalled))}</p>}
-      {view.reason && t.jumped[view.reason] && <p class="label">{t.jumped[view.reason]}</p>}
+      {jump && t.jumped[jump] && <p class="label">{t.jumped[jump]}</p>}
       <dl class="facts">
         <Fact name={t.eta}>{paused ? t.etaUnknown : etaWords(view, language.value)}</Fact>
         <Fact name={t.yourNumber}>{f.number(view.number)}</Fact>
