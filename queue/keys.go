@@ -5,6 +5,10 @@ package queue
 const (
 	salesKey = "sluice:sales"  // set: which sales there are
 	leaseKey = "sluice:lease:" // prefix of strings: which process does what only one should
+
+	// What nodes tell of themselves is one cluster slot, so that it is read at once. No sale's id has an underscore.
+	nodesKey = "sluice:{_nodes}:names" // set: the nodes that have reported
+	nodeKey  = "sluice:{_nodes}:of:"   // prefix of strings: the report of each node, which expires
 )
 
 // keys are the names of one sale.
@@ -27,6 +31,7 @@ type keys struct {
 	past    string // hash: user → mark of the order released last
 	outbox  string // stream: orders on their way to the broker
 	news    string // stream, capped: what each tick tells the nodes
+	audit   string // string: what the regular audit found last; it expires
 	limit   string // prefix of the lists of the limits
 }
 
@@ -51,6 +56,7 @@ func keysOf(sale string) keys {
 		past:    prefix + "past",
 		outbox:  prefix + "outbox",
 		news:    prefix + "news",
+		audit:   prefix + "audit",
 		limit:   prefix + "limit:",
 	}
 }

@@ -95,7 +95,10 @@ func claimRedis(t *testing.T) string {
 func removeSales(t *testing.T, rdb *redis.Client) {
 	t.Helper()
 	ctx := context.Background()
-	keys := append(rdb.Keys(ctx, "sluice:{e2e-*").Val(), rdb.Keys(ctx, "sluice:lease:*").Val()...)
+	var keys []string
+	for _, pattern := range []string{"sluice:{e2e-*", "sluice:lease:*", "sluice:{_nodes}:*"} {
+		keys = append(keys, rdb.Keys(ctx, pattern).Val()...)
+	}
 	for batch := range slices.Chunk(keys, 500) {
 		rdb.Del(ctx, batch...)
 	}
