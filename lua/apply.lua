@@ -1,5 +1,5 @@
 -- Installs a sale, or changes the settings of one that is here. Stock is never set over live stock: a new total moves
--- what is left by the difference, and not below what was sold.
+-- what is left by the difference, and not below what was sold. It can also only say whether it would.
 --
 -- A sale that is installed is `recovering` until ready.lua has run: if the database knows orders of it, they must have
 -- their marks first. The outbox is left alone, because it may hold orders that no database has yet.
@@ -9,12 +9,13 @@
 --
 -- KEYS  1 meta, 2 stock, 3 seats, 4 turns, 5 winners, 6 past, 7 gone, 8 news, 9 lost, 10 dropouts, then other keys of
 --       the line, which a sale that is installed begins without
--- ARGV  1 'install' to do nothing when the sale is here, else 'change', 2 settings as JSON, 3 opens, 4 closes, 5 lobby
---       (ms), 6 order, 7 limit, 8 rate, 9 active, 10 ratio, 11 turn (ms), 12 hold (ms); of a sale that is installed
---       13 its epoch, 14 the highest ticket that may have been given, 15 the cursor, 16 1 when it is paused, 17 the
---       lowest number that may have had a turn; 18 grace (ms); then for each item: id, total
--- returns  {1} installed, {0} changed or here already, {-1, field} that field cannot change any more, {-2, item, total
---          that cannot be gone below}
+-- ARGV  1 'install' to do nothing when the sale is here, 'check' to do nothing at all, else 'change', 2 settings as
+--       JSON, 3 opens, 4 closes, 5 lobby (ms), 6 order, 7 limit, 8 rate, 9 active, 10 ratio, 11 turn (ms),
+--       12 hold (ms); of a sale that is installed 13 its epoch, 14 the highest ticket that may have been given,
+--       15 the cursor, 16 1 when it is paused, 17 the lowest number that may have had a turn; 18 grace (ms); then for
+--       each item: id, total
+-- returns  {1} installed, {0} changed or here already (of a check: what it would be), {-1, field} that field cannot
+--          change any more, {-2, item, total that cannot be gone below}
 local m = read(KEYS[1], fields({ 'limit', 'items' }))
 local opens, closes, lobby, order, limit = ARGV[3], ARGV[4], ARGV[5], ARGV[6], ARGV[7]
 local ms = math.floor(now() / 1000)
@@ -24,8 +25,15 @@ for i = 19, #ARGV, 2 do
   totals[ARGV[i]] = tonumber(ARGV[i + 1])
 end
 
+local check = ARGV[1] == 'check'
 if m and ARGV[1] == 'install' then
   return { 0 }
+end
+if check then
+  if not m then
+    return { 1 }
+  end
+  m.run = run_id() -- before a change, a sale that recovers is put right
 end
 
 if not m then
@@ -70,6 +78,9 @@ else
       return { -2, item, int(before - units) }
     end
   end
+end
+if check then
+  return { 0 }
 end
 
 redis.call('HSET', KEYS[1], 'spec', ARGV[2], 'opens', opens, 'closes', closes, 'lobby', lobby, 'order', order,

@@ -152,16 +152,14 @@ func (q *Queue) apply(ctx context.Context, sale Sale, mode string, reach Reach) 
 	switch code := r.int(row[0]); code {
 	case 0, 1:
 	case -1:
-		return &Error{Code: Conflict, Message: fmt.Sprintf(
-			"%s cannot change any more: people may have joined the sale %q", r.text(r.list(v, 2)[1]), sale.ID)}
+		return errFixed(r.text(r.list(v, 2)[1]), sale.ID)
 	case -2:
 		row = r.list(v, 3)
-		return &Error{Code: Conflict, Message: fmt.Sprintf(
-			"the stock of %s cannot be lower than the %d units that were sold", r.text(row[1]), r.int(row[2]))}
+		return errSold(r.text(row[1]), r.int(row[2]))
 	default:
 		r.fail("a known code was expected", code)
 	}
-	if r.err != nil {
+	if r.err != nil || mode == "check" {
 		return r.err
 	}
 	// Last, so that a sale is listed only when it is there. If this is lost, applying or restoring again adds it.
