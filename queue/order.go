@@ -20,6 +20,15 @@ func (s OrderStatus) Live() bool {
 	return s == Reserved || s == Confirmed || s == Paid
 }
 
+// OrderFilter says which orders of a sale are looked for.
+type OrderFilter struct {
+	Sale   string
+	Begins string      // what the order's id or its user's begins with, byte for byte; "" = anything
+	Status OrderStatus // "" = any
+	Before string      // only ids below this one; "" = from the newest on
+	Limit  int         // how many, at most
+}
+
 // Order is what a successful grab creates. Times are milliseconds since the Unix epoch, by the clock of the Redis
 // server that took the stock.
 type Order struct {
