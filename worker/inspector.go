@@ -2,6 +2,7 @@ package worker
 
 import (
 	"context"
+	"fmt"
 	"log/slog"
 	"slices"
 	"strings"
@@ -103,6 +104,9 @@ func (i *Inspector) inspect(ctx context.Context, sale string) error {
 	for _, item := range report.Items {
 		i.imbalance.WithLabelValues(sale, item.Item).Set(float64(item.Imbalance))
 	}
+	if err := i.queue.KeepAudit(ctx, sale, report.summary()); err != nil {
+		i.log.Warn("operators see an older audit of a sale", "sale", sale, "error", err)
+	}
 	if seat, err := i.queue.Look(ctx, sale, ""); err == nil && seat.State == queue.Closed && report.Balanced &&
 		report.InFlight == 0 && report.Outbox == 0 {
 		i.rest[sale] = inspectRest
@@ -126,6 +130,21 @@ func (i *Inspector) inspect(ctx context.Context, sale string) error {
 	i.paused[sale] = problems
 	i.log.Error("the sale is paused because its books do not add up: see sluice audit, then sluice sale recover or resume", "sale", sale)
 	return nil
+}
+
+// summaryProblems is how many problems a summary names. It is sent to every operator who watches, each second.
+const summaryProblems = 20
+
+// summary is the report without the figures behind it.
+func (r Report) summary() queue.AuditSummary {
+	s := queue.AuditSummary{At: r.At, Balanced: r.Balanced, Imbalance: map[string]int64{}, Problems: r.Problems}
+	for _, item := range r.Items {
+		s.Imbalance[item.Item] = item.Imbalance
+	}
+	if more := len(r.Problems) - summaryProblems; more > 0 {
+		s.Problems = append(slices.Clone(r.Problems[:summaryProblems]), fmt.Sprintf("and %d more; see the full audit", more))
+	}
+	return s
 }
 
 // Breach says whether what does not add up is no matter of time: within Redis, within the database, or an order that has

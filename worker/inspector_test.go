@@ -63,6 +63,48 @@ func TestASaleWhoseStockDoesNotAddUpIsPaused(t *testing.T) {
 	}
 }
 
+func TestEveryNodeCanShowWhatTheLastAuditFound(t *testing.T) {
+	t.Parallel()
+	m, inspector, redis := inspected(t, false)
+	if last, err := m.LastAudit(t.Context(), m.sale); last != nil || err != nil {
+		t.Fatalf("before the first audit: %+v, %v", last, err)
+	}
+	audit := func(off int64) *queue.AuditSummary {
+		t.Helper()
+		if err := inspector.Once(t.Context()); err != nil {
+			t.Fatal(err)
+		}
+		last, err := m.LastAudit(t.Context(), m.sale)
+		if err != nil || last == nil {
+			t.Fatalf("no audit is kept: %v", err)
+		}
+		if last.At == 0 || last.Balanced != (off == 0) || last.Imbalance["main"] != off || (len(last.Problems) == 0) != last.Balanced || last.Problems == nil {
+			t.Errorf("off by %d, the audit is %+v", off, last)
+		}
+		return last
+	}
+	sound := audit(0)
+	redis.HIncrBy("sluice:{"+m.sale+"}:stock", "main", 3)
+	if off := audit(3); off.At < sound.At {
+		t.Errorf("an audit at %d comes after one at %d", off.At, sound.At)
+	}
+	redis.HIncrBy("sluice:{"+m.sale+"}:stock", "main", -3)
+	audit(0)
+}
+
+func TestASummaryNamesTheFirstProblems(t *testing.T) {
+	t.Parallel()
+	report := Report{Items: []ReportItem{{Item: "main", Imbalance: 2}}}
+	for i := range summaryProblems + 3 {
+		report.Problems = append(report.Problems, fmt.Sprint("problem ", i))
+	}
+	problems := report.summary().Problems
+	if len(problems) != summaryProblems+1 || problems[summaryProblems-1] != "problem 19" || problems[summaryProblems] != "and 3 more; see the full audit" ||
+		len(report.Problems) != summaryProblems+3 || report.Problems[summaryProblems] != "problem 20" {
+		t.Errorf("got %q of %q", problems, report.Problems)
+	}
+}
+
 func TestASaleIsNotPausedWhereOperatorsWantNone(t *testing.T) {
 	t.Parallel()
 	m, inspector, redis := inspected(t, false)
