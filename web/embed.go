@@ -1,5 +1,6 @@
-// Package web serves the shopper's page: the list of sales at / and a sale at /s/{sale}. The page is built by Vite into
-// dist, which is committed, so that the binary needs neither Node nor a network to be built.
+// Package web serves the shopper's page, the list of sales at / and a sale at /s/{sale}, and the operator's below /admin.
+// The pages are built by Vite into dist, which is committed, so that the binary needs neither Node nor a network to be
+// built.
 package web
 
 import (
@@ -21,7 +22,7 @@ var dist embed.FS
 
 // Options are the settings of the page.
 type Options struct {
-	FrameAncestors []string // CSP sources of the pages that may show this one in a frame; none = no page may
+	FrameAncestors []string // CSP sources of the pages that may show the shopper's in a frame; none = no page may
 }
 
 // salePath is the address of a sale's page. The page itself finds out whether there is such a sale.
@@ -41,20 +42,33 @@ var contentTypes = map[string]string{
 	".webmanifest": "application/manifest+json",
 }
 
-// Handler serves the page. It holds everything in memory, compressed once, and blocks on nothing but the reader.
+// Handler serves the pages. It holds everything in memory, compressed once, and blocks on nothing but the reader.
 func Handler(opts Options) http.Handler {
-	return &handler{files: readFiles(), policy: policyOf(opts.FrameAncestors)}
+	build, err := fs.Sub(dist, "dist")
+	if err != nil {
+		panic("web: " + err.Error()) // the name is a constant
+	}
+	return newHandler(build, opts)
+}
+
+func newHandler(build fs.FS, opts Options) *handler {
+	return &handler{files: readFiles(build), policy: policyOf(opts.FrameAncestors), adminPolicy: policyOf(nil)}
 }
 
 type handler struct {
-	files  map[string]*file // by path in dist
-	policy string
+	files       map[string]*file // by path in the build
+	policy      string
+	adminPolicy string // whatever the shopper's page may do, nobody shows the operator's in a frame
 }
 
-// ServeHTTP answers with the page, one of its files, or 404.
+// ServeHTTP answers with a page, one of their files, or 404.
 func (h *handler) ServeHTTP(w http.ResponseWriter, r *http.Request) {
+	admin := r.URL.Path == "/admin" || strings.HasPrefix(r.URL.Path, "/admin/")
 	header := w.Header()
 	header.Set("Content-Security-Policy", h.policy)
+	if admin {
+		header.Set("Content-Security-Policy", h.adminPolicy)
+	}
 	header.Set("X-Content-Type-Options", "nosniff")
 	header.Set("Referrer-Policy", "no-referrer")
 	if r.Method != http.MethodGet && r.Method != http.MethodHead {
@@ -64,13 +78,16 @@ func (h *handler) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	}
 	name := strings.TrimPrefix(r.URL.Path, "/")
 	switch f := h.files[name]; {
+	case admin && h.files["admin.html"] != nil: // below it, too: the page has addresses of its own
+		header.Set("Cache-Control", "no-cache")
+		h.files["admin.html"].serve(w, r)
 	case r.URL.Path == "/" || salePath.MatchString(r.URL.Path):
 		header.Set("Cache-Control", "no-cache") // ask each time: it names the files of the newest build
 		h.files["index.html"].serve(w, r)
 	case f != nil && strings.HasPrefix(name, "assets/"):
 		header.Set("Cache-Control", "public, max-age=31536000, immutable") // the name changes with the content
 		f.serve(w, r)
-	case f != nil && name != "index.html":
+	case f != nil && name != "index.html" && name != "admin.html":
 		header.Set("Cache-Control", "public, max-age=3600")
 		f.serve(w, r)
 	case strings.HasPrefix(name, "assets/"):
@@ -159,23 +176,22 @@ func policyOf(ancestors []string) string {
 		"form-action 'self'; frame-ancestors " + frame
 }
 
-// readFiles reads the build out of the binary.
-func readFiles() map[string]*file {
+// readFiles reads the build, which is in the binary.
+func readFiles(build fs.FS) map[string]*file {
 	files := map[string]*file{}
-	err := fs.WalkDir(dist, "dist", func(name string, entry fs.DirEntry, err error) error {
+	err := fs.WalkDir(build, ".", func(name string, entry fs.DirEntry, err error) error {
 		if err != nil || entry.IsDir() {
 			return err
 		}
-		data, err := dist.ReadFile(name)
+		data, err := fs.ReadFile(build, name)
 		if err != nil {
 			return err
 		}
-		name = strings.TrimPrefix(name, "dist/")
 		files[name] = newFile(name, data)
 		return nil
 	})
 	if err != nil {
-		panic("web: the embedded build cannot be read: " + err.Error())
+		panic("web: the build cannot be read: " + err.Error())
 	}
 	return files
 }

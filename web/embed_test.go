@@ -8,6 +8,7 @@ import (
 	"regexp"
 	"strings"
 	"testing"
+	"testing/fstest"
 )
 
 func ask(t *testing.T, h http.Handler, method, target string, headers ...string) *http.Response {
@@ -60,6 +61,50 @@ func TestThePageIsServedAtItsAddressesAndNowhereElse(t *testing.T) {
 		isPage := bodyOf(t, res.Body) == index
 		if wanted := c.status == 200 || c.status == 404 && !strings.HasPrefix(c.path, "/assets/"); isPage != wanted {
 			t.Errorf("%s %s: the page was served: %v, want %v", c.method, c.path, isPage, wanted)
+		}
+	}
+}
+
+func TestTheOperatorsPageIsServedBelowAdminAndShownInNoFrame(t *testing.T) {
+	t.Parallel()
+	shop, console := "<title>shop</title>", "<title>console</title>"
+	build := fstest.MapFS{"index.html": {Data: []byte(shop)}, "admin.html": {Data: []byte(console)}, "assets/a.js": {Data: []byte("a")}}
+	framed := Options{FrameAncestors: []string{"https://shop.example"}}
+	with := newHandler(build, framed)
+	for _, c := range []struct {
+		method, path string
+		status       int
+		body         string
+	}{
+		{"GET", "/admin", 200, console},
+		{"GET", "/admin/", 200, console},
+		{"GET", "/admin/sales/phone-x", 200, console},
+		{"GET", "/admin/../x", 200, console}, // whatever follows is the page's own
+		{"HEAD", "/admin", 200, ""},
+		{"POST", "/admin", 405, "only GET and HEAD are answered here\n"},
+		{"GET", "/admins", 404, shop},
+		{"GET", "/admin.html", 404, shop},
+		{"GET", "/", 200, shop},
+	} {
+		res := ask(t, with, c.method, c.path)
+		if body := bodyOf(t, res.Body); res.StatusCode != c.status || body != c.body {
+			t.Errorf("%s %s: got %d %q, want %d %q", c.method, c.path, res.StatusCode, body, c.status, c.body)
+		}
+		if c.status == 200 && res.Header.Get("Cache-Control") != "no-cache" {
+			t.Errorf("%s: Cache-Control %q", c.path, res.Header.Get("Cache-Control"))
+		}
+		admin := c.path == "/admin" || strings.HasPrefix(c.path, "/admin/")
+		policy := res.Header.Get("Content-Security-Policy")
+		if admin != strings.HasSuffix(policy, "frame-ancestors 'none'") || !strings.HasPrefix(policy, "default-src 'self'; connect-src 'self'") {
+			t.Errorf("%s: policy %q", c.path, policy)
+		}
+	}
+	delete(build, "admin.html")
+	without := newHandler(build, framed)
+	for _, path := range []string{"/admin", "/admin/sales"} {
+		res := ask(t, without, "GET", path)
+		if body := bodyOf(t, res.Body); res.StatusCode != 404 || body != shop {
+			t.Errorf("%s in a build without it: got %d %q", path, res.StatusCode, body)
 		}
 	}
 }
