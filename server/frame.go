@@ -12,14 +12,15 @@ import (
 // of the sale.
 
 type welcomeFrame struct {
-	Type   string   `json:"type"` // welcome
-	At     int64    `json:"at"`
-	Sale   saleView `json:"sale"`
-	User   string   `json:"user"`
-	Seat   string   `json:"seat,omitempty"` // seat token; absent without a seat
-	Number int64    `json:"number,omitempty"`
-	Epoch  int64    `json:"epoch"`
-	Node   string   `json:"node"`
+	Type    string   `json:"type"` // welcome
+	At      int64    `json:"at"`
+	Sale    saleView `json:"sale"`
+	User    string   `json:"user"`
+	Seat    string   `json:"seat,omitempty"` // seat token; absent without a seat
+	Number  int64    `json:"number,omitempty"`
+	Epoch   int64    `json:"epoch"`
+	Node    string   `json:"node"`
+	Payment string   `json:"payment"` // how orders are paid here
 }
 
 type lobbyFrame struct {

@@ -27,6 +27,14 @@ const (
 	headerSignature = "X-Signature"
 )
 
+// payment says how orders are paid here: "demo", by payOrder, or "provider", only by the signed events of one.
+func (s *Server) payment() string {
+	if len(s.opts.WebhookSecrets) > 0 {
+		return "provider"
+	}
+	return "demo"
+}
+
 // payOrder is POST /orders/{order}/pay, the demonstration payment.
 func (s *Server) payOrder(c echo.Context) error {
 	if len(s.opts.WebhookSecrets) > 0 {

@@ -220,7 +220,7 @@ func (v *visit) joined(session *hub.Session, hello helloFrame, req queue.JoinReq
 	}
 	welcome := welcomeFrame{
 		Type: "welcome", At: max(held.At, snap.At), Sale: viewOf(snap), User: user, Number: held.Number, Epoch: snap.Epoch,
-		Node: v.server.opts.Node,
+		Node: v.server.opts.Node, Payment: v.server.payment(),
 	}
 	if held.Ticket > 0 {
 		token, err := v.server.identities.MintSeat(SeatToken{Sale: v.sale, User: user, Ticket: held.Ticket, Epoch: held.Epoch})

@@ -229,6 +229,7 @@ type frame struct {
 	Seat       string          `json:"seat"`
 	Number     int64           `json:"number"`
 	Node       string          `json:"node"`
+	Payment    string          `json:"payment"`
 	Entries    int64           `json:"entries"`
 	Ahead      int64           `json:"ahead"`
 	Recalled   int64           `json:"recalled"`

@@ -66,7 +66,7 @@ func TestHelloIsAnsweredByWelcomeAndTheStateAsItIs(t *testing.T) {
 				t.Fatalf("got %s, want %s", state.text, s.state)
 			}
 			tab.quiet() // and nothing else
-			if welcome.User != "ann" || welcome.Node != "main" || welcome.Sale.ID != f.sale || welcome.Number != s.number {
+			if welcome.User != "ann" || welcome.Node != "main" || welcome.Payment != "demo" || welcome.Sale.ID != f.sale || welcome.Number != s.number {
 				t.Errorf("got %s", welcome.text)
 			}
 			if (welcome.Seat != "") != (s.number > 0) {
