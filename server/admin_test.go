@@ -22,6 +22,11 @@ func adminCalls() []struct{ method, path string } {
 		{http.MethodPost, "/api/v1/admin/sales/solo/resume"},
 		{http.MethodPost, "/api/v1/admin/sales/solo/close"},
 		{http.MethodGet, "/api/v1/admin/sales/solo/audit"},
+		{http.MethodGet, "/api/v1/admin/sales/solo/live"},
+		{http.MethodGet, "/api/v1/admin/sales/solo/orders"},
+		{http.MethodGet, "/api/v1/admin/sales/solo/orders.csv"},
+		{http.MethodGet, "/api/v1/admin/audit-log"},
+		{http.MethodGet, "/api/v1/admin/about"},
 	}
 }
 

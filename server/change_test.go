@@ -254,6 +254,20 @@ func (m *memoryLog) Log(_ context.Context, change Change) error {
 	return nil
 }
 
+func (m *memoryLog) Entries(_ context.Context, sale string, before int64, limit int) ([]LogEntry, error) {
+	var entries []LogEntry
+	for i, change := range slices.Backward(m.changes) {
+		id := int64(i) + 1
+		if sale != "" && change.Sale != sale || before > 0 && id >= before || len(entries) == limit {
+			continue
+		}
+		e := LogEntry{ID: id, At: change.At, Who: change.Who, Action: change.Action, Sale: change.Sale}
+		e.Before, e.After = encode(change.Before), encode(change.After)
+		entries = append(entries, e)
+	}
+	return entries, nil
+}
+
 func TestEveryChangeThatWasMadeIsInTheAuditLog(t *testing.T) {
 	t.Parallel()
 	log := &memoryLog{}

@@ -34,7 +34,7 @@ func (s *Server) commit(ctx context.Context, sale *queue.Sale) error {
 		return nil
 	}
 	if s.opts.Draws == nil {
-		return invalid("line.order: this server cannot draw lotteries")
+		return errNoDraws()
 	}
 	var secret [32]byte
 	if _, err := rand.Read(secret[:]); err != nil {
@@ -48,6 +48,8 @@ func (s *Server) commit(ctx context.Context, sale *queue.Sale) error {
 	sale.Commitment = hex.EncodeToString(commitment[:])
 	return nil
 }
+
+func errNoDraws() error { return invalid("line.order: this server cannot draw lotteries") }
 
 // drawer draws the lotteries of sales that have opened. Every node has one; which of them does it makes no difference.
 type drawer struct {

@@ -33,6 +33,9 @@ type fakeLine struct {
 	grab  func(queue.GrabRequest) (queue.Grabbed, error)
 	apply func(queue.Sale) error
 	step  func(name string, sale queue.Sale) (queue.Sale, error)
+	audit *queue.AuditSummary
+	nodes []queue.NodeReport
+	away  error // of whatever an operator alone asks for, when set
 
 	mu       sync.Mutex
 	sales    map[string]queue.Sale
@@ -88,6 +91,19 @@ func (f *fakeLine) Apply(_ context.Context, sale queue.Sale) error {
 	f.told("redis", sale)
 	return nil
 }
+func (f *fakeLine) Check(_ context.Context, sale queue.Sale) error {
+	if f.apply != nil {
+		return f.apply(sale)
+	}
+	return nil
+}
+func (f *fakeLine) OutboxLen(context.Context, string) (int64, error) { return 3, f.away }
+func (f *fakeLine) LastAudit(context.Context, string) (*queue.AuditSummary, error) {
+	return f.audit, f.away
+}
+func (f *fakeLine) ReportNode(context.Context, queue.NodeReport) error { return f.away }
+func (f *fakeLine) ForgetNode(context.Context, string) error           { return f.away }
+func (f *fakeLine) Nodes(context.Context) ([]queue.NodeReport, error)  { return f.nodes, f.away }
 func (f *fakeLine) Open(ctx context.Context, id string) (queue.Sale, error) {
 	return f.do(ctx, "open", id)
 }
@@ -171,6 +187,11 @@ type fakeStore struct {
 	log    func(string)
 }
 
+func (f *fakeStore) set(change func()) {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	change()
+}
 func (f *fakeStore) SaveSale(_ context.Context, sale queue.Sale) error {
 	f.mu.Lock()
 	defer f.mu.Unlock()
@@ -221,6 +242,27 @@ func (f *fakeStore) EachOrder(_ context.Context, sale string, page int, fn func(
 		}
 	}
 	return nil
+}
+func (f *fakeStore) Sold(_ context.Context, sale string) (map[string]int64, error) {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	sold := map[string]int64{}
+	for _, order := range f.orders {
+		if order.Sale == sale && order.Status.Live() {
+			sold[order.Item] += order.Qty
+		}
+	}
+	return sold, f.fail
+}
+func (f *fakeStore) FindOrders(_ context.Context, filter queue.OrderFilter) ([]queue.Order, error) {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	orders := slices.DeleteFunc(slices.Clone(f.orders), func(o queue.Order) bool {
+		return o.Sale != filter.Sale || filter.Status != "" && o.Status != filter.Status || filter.Before != "" && o.ID >= filter.Before ||
+			!strings.HasPrefix(o.ID, filter.Begins) && !strings.HasPrefix(o.User, filter.Begins)
+	})
+	slices.SortFunc(orders, func(a, b queue.Order) int { return strings.Compare(b.ID, a.ID) })
+	return orders[:min(len(orders), filter.Limit)], f.fail
 }
 func (f *fakeStore) Order(_ context.Context, id string) (queue.Order, error) {
 	f.mu.Lock()

@@ -88,7 +88,7 @@ func (s *Server) grab(ctx context.Context, req queue.GrabRequest) (queue.Grabbed
 	grabbed, err := s.line.Grab(ctx, req)
 	if err != nil {
 		s.countLimited(err)
-		s.counted.grabs.WithLabelValues(req.Sale, string(queue.CodeOf(err))).Inc()
+		s.counted.grabFailed(req.Sale, err)
 		return queue.Grabbed{}, fmt.Errorf("grab in sale %s: %w", req.Sale, err)
 	}
 	if grabbed.Result == queue.Success && !grabbed.Ended && grabbed.Order != nil && s.opts.AwaitRow != nil {
@@ -104,7 +104,7 @@ func (s *Server) grab(ctx context.Context, req queue.GrabRequest) (queue.Grabbed
 		grabbed.Order = &order
 	}
 	s.counted.grabbed.Observe(time.Since(began).Seconds())
-	s.counted.grabs.WithLabelValues(req.Sale, grabbed.Result.String()).Inc()
+	s.counted.grab(req.Sale, grabbed.Result)
 	return grabbed, nil
 }
 
@@ -132,7 +132,7 @@ func (s *Server) awaitRow(ctx context.Context, order queue.Order) error {
 	ctx, cancel := context.WithTimeout(ctx, rowTimeout)
 	defer cancel()
 	if err := s.opts.AwaitRow(ctx, order); err != nil {
-		s.counted.grabs.WithLabelValues(order.Sale, string(queue.CodeOf(err))).Inc()
+		s.counted.grabFailed(order.Sale, err)
 		return fmt.Errorf("wait for the row of order %s: %w", order.ID, err)
 	}
 	return nil

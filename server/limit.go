@@ -68,7 +68,7 @@ func (s *Server) limit(next echo.HandlerFunc) echo.HandlerFunc {
 		if ok {
 			return next(c)
 		}
-		s.counted.limited.WithLabelValues("node").Inc()
+		s.counted.refused("node")
 		return &queue.Error{
 			Code:       queue.Limited,
 			Message:    fmt.Sprintf("this server takes %s requests; it has had them", s.node.rate),
@@ -83,6 +83,6 @@ func (s *Server) limit(next echo.HandlerFunc) echo.HandlerFunc {
 func (s *Server) countLimited(err error) {
 	var e *queue.Error
 	if errors.As(err, &e) && e.Code == queue.Limited {
-		s.counted.limited.WithLabelValues(e.By).Inc()
+		s.counted.refused(e.By)
 	}
 }

@@ -3,6 +3,8 @@ package server
 import (
 	"github.com/prometheus/client_golang/prometheus"
 	"github.com/prometheus/client_golang/prometheus/promauto"
+
+	"sluice/queue"
 )
 
 // metrics are what this package counts. Labels are ids of sales that exist and words of our own.
@@ -11,6 +13,7 @@ type metrics struct {
 	grabbed prometheus.Histogram   // seconds from the request to its result
 	limited *prometheus.CounterVec // by what limit
 	turned  prometheus.Histogram   // seconds from a turn being given to its frame
+	tally   tally                  // the same counts once more, for operators
 }
 
 // newMetrics registers with registerer, or nowhere when it is nil.
@@ -36,4 +39,25 @@ func newMetrics(registerer prometheus.Registerer) *metrics {
 			Help: "Requests refused because of a limit: of this node, or of a user or address over all nodes.",
 		}, []string{"by"}),
 	}
+}
+
+// grab counts one that had a result.
+func (m *metrics) grab(sale string, result queue.Result) {
+	m.grabs.WithLabelValues(sale, result.String()).Inc()
+	m.tally.grab(sale, int(-result))
+}
+
+// grabFailed counts one that had none. Being limited is no failure.
+func (m *metrics) grabFailed(sale string, err error) {
+	code := queue.CodeOf(err)
+	m.grabs.WithLabelValues(sale, string(code)).Inc()
+	if code != queue.Limited {
+		m.tally.grab(sale, failed)
+	}
+}
+
+// refused counts a request that was refused by the limit of a user, of an address or of the node.
+func (m *metrics) refused(by string) {
+	m.limited.WithLabelValues(by).Inc()
+	m.tally.refuse(by)
 }

@@ -14,8 +14,12 @@ import (
 // readyTimeout bounds one answer of /readyz: whoever asks gives up after a few seconds.
 const readyTimeout = 2 * time.Second
 
-// SetReady says whether new shoppers should be sent here. A node which drains is not ready, but goes on serving.
-func (s *Server) SetReady(ready bool) { s.notReady.Store(!ready) }
+// SetReady says whether new shoppers should be sent here. A node which drains is not ready, but goes on serving; only
+// operators who watch are sent elsewhere at once.
+func (s *Server) SetReady(ready bool) {
+	s.notReady.Store(!ready)
+	s.streams.allow(ready)
+}
 
 // Ops answers the operations listener: /healthz, /readyz, /metrics and /debug/pprof/. It asks for no token, so it
 // belongs on an address that shoppers cannot reach.

@@ -70,6 +70,17 @@ func (g *registry) Kick(sale string) {
 	}
 }
 
+// shoppers are how many sessions each sale has here.
+func (g *registry) shoppers() map[string]int64 {
+	g.mu.RLock()
+	defer g.mu.RUnlock()
+	counts := make(map[string]int64, len(g.rooms))
+	for id, r := range g.rooms {
+		counts[id] = r.room.shoppers.Load()
+	}
+	return counts
+}
+
 // leaseAge is how long ago, in seconds, the sale that was ticked longest ago was; 0 without a sale.
 func (g *registry) leaseAge() float64 {
 	g.mu.RLock()

@@ -5,6 +5,7 @@ import (
 	"log/slog"
 	"slices"
 	"sync"
+	"sync/atomic"
 	"time"
 
 	"sluice/hub"
@@ -23,6 +24,8 @@ type room struct {
 	watch  *queue.Watcher
 	turned func(given int64) // is told when somebody is told of a turn, and when that was given, ms since the epoch; nil = nobody is
 	draw   func()            // draws the lottery of a sale that has opened; nil = none is ever to be drawn here
+
+	shoppers atomic.Int64 // sessions that are here
 
 	mu       sync.Mutex
 	seats    map[string]*seat // by user
@@ -89,6 +92,9 @@ func (r *room) enter(s *hub.Session, held queue.Seat, state queue.State, named *
 		r.seats[held.User] = here
 	}
 	r.learn(here, held)
+	if !slices.ContainsFunc(here.sessions, func(l listener) bool { return l.Session == s }) { // it may have said hello again
+		r.shoppers.Add(1)
+	}
 	here.sessions = append(here.sessions, listener{Session: s, state: state, named: named})
 	delete(r.left, held.Ticket) // joining has told the line that somebody is here
 	if _, told := r.gone[held.Ticket]; told {
@@ -151,7 +157,11 @@ func (r *room) exit(s *hub.Session, user string) {
 	if here == nil {
 		return
 	}
+	before := len(here.sessions)
 	here.sessions = slices.DeleteFunc(here.sessions, func(l listener) bool { return l.Session == s })
+	if len(here.sessions) < before {
+		r.shoppers.Add(-1)
+	}
 	if len(here.sessions) == 0 {
 		if here.Ticket > 0 {
 			r.left[here.Ticket] = user

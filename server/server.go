@@ -33,6 +33,8 @@ type Orders interface {
 	Order(ctx context.Context, id string) (queue.Order, error)
 	// OrdersOf returns a user's orders in a sale, or in all when sale is "", the newest first.
 	OrdersOf(ctx context.Context, user, sale string) ([]queue.Order, error)
+	// FindOrders returns the orders of a sale that a filter lets through, the newest first by id.
+	FindOrders(ctx context.Context, filter queue.OrderFilter) ([]queue.Order, error)
 }
 
 // Cashier takes payments and cancellations of orders that have a row. worker.Cashier is one. Errors of all: NoSuchOrder,
@@ -55,6 +57,8 @@ type SaleStore interface {
 	Reach(ctx context.Context, id string) (queue.Reach, error)
 	// EachOrder calls fn with all orders of a sale, at most page at a time.
 	EachOrder(ctx context.Context, sale string, page int, fn func([]queue.Order) error) error
+	// Sold returns how many units of each item of a sale are sold, as the database counts.
+	Sold(ctx context.Context, id string) (map[string]int64, error)
 }
 
 // Snapshots is the newest that this node knows of each sale. It never blocks.
@@ -69,11 +73,6 @@ type Snapshots interface {
 // Auditor compares the stores of a sale; what it returns is written as JSON. It reads every order of the sale.
 type Auditor interface {
 	Audit(ctx context.Context, sale string) (any, error)
-}
-
-// AuditLog keeps who changed what.
-type AuditLog interface {
-	Log(ctx context.Context, change Change) error
 }
 
 // line is what the handlers need of a *queue.Queue.
@@ -100,11 +99,19 @@ type line interface {
 	Close(ctx context.Context, id string) (queue.Sale, error)
 	Recover(ctx context.Context, id string) error
 	Restore(ctx context.Context, sale queue.Sale, reach queue.Reach, orders func(yield func([]queue.Order) error) error) error
+	Check(ctx context.Context, sale queue.Sale) error
+
+	OutboxLen(ctx context.Context, sale string) (int64, error)
+	LastAudit(ctx context.Context, sale string) (*queue.AuditSummary, error)
+	ReportNode(ctx context.Context, report queue.NodeReport) error
+	ForgetNode(ctx context.Context, node string) error
+	Nodes(ctx context.Context) ([]queue.NodeReport, error)
 }
 
 // Options are the settings of a Server.
 type Options struct {
-	Node      string // names this node to shoppers and in logs
+	Node      string // names this node to shoppers, operators and in logs; "" = other nodes are not told of this one
+	Version   string // of the program, for operators
 	Queue     *queue.Queue
 	Hub       *hub.Hub
 	Orders    Orders
@@ -114,6 +121,7 @@ type Options struct {
 	Auditor   Auditor   // nil = the audit is answered with 503
 	Draws     Draws     // nil = sales with a lottery are refused
 	AuditLog  AuditLog  // nil = changes are in the log only
+	Broker    Broker    // nil = its counts are not known
 
 	// AwaitRow, where it is set, is called after a grab took stock and before anybody is told: with a Redis that does
 	// not outlive the process, an order is one only once its row is committed.
@@ -130,7 +138,11 @@ type Options struct {
 	Origins        []string   // pages of other origins that may call the API, as scheme://host[:port]
 	TrustedProxies []string   // addresses or ranges whose X-Forwarded-For is believed; none = the peer's own address
 	NodeLimit      queue.Rate // of this node's API as a whole
+	UserLimit      queue.Rate // of a user, as the Queue enforces it; only shown
+	AddressLimit   queue.Rate // of an address, likewise
 	ConnsSeat      int        // sockets that one seat may have at once
+
+	BrokerUI string // URL of the broker's own pages, for operators; "" = none
 
 	Web   http.Handler                    // the pages; nil = none
 	Ready func(ctx context.Context) error // what /readyz asks; nil = always ready
@@ -168,6 +180,9 @@ type Server struct {
 	drawings   drawings
 	leaseName  string     // of this process, where only one node is to do something
 	changing   sync.Mutex // one change of a sale at a time; see change.go
+	started    time.Time
+	broker     *brokerCounts
+	streams    *streams
 }
 
 // New makes a Server. It starts nothing and opens nothing: see [Server.Run].
@@ -222,6 +237,9 @@ func newServer(opts Options, line line) (*Server, error) {
 		echo:       echo.New(),
 		upgrader:   newUpgrader(),
 		leaseName:  uuid.NewString(),
+		started:    opts.Now(),
+		broker:     &brokerCounts{broker: opts.Broker},
+		streams:    newStreams(),
 	}
 	s.drawer = drawer{server: s, busy: map[string]bool{}}
 	s.drawings = drawings{server: s, draws: map[string]keptDraw{}, trees: map[string]*queue.MerkleTree{}}
@@ -238,8 +256,15 @@ func newServer(opts Options, line line) (*Server, error) {
 	return s, nil
 }
 
-// Run keeps a room for every sale, and with it the newest of that sale, until ctx ends.
-func (s *Server) Run(ctx context.Context) { s.registry.run(ctx) }
+// Run keeps a room for every sale, and with it the newest of that sale, and tells the other nodes of this one, until ctx
+// ends.
+func (s *Server) Run(ctx context.Context) {
+	var reporter sync.WaitGroup
+	reporter.Go(func() { s.reportNode(ctx) })
+	s.registry.run(ctx)
+	s.streams.allow(false)
+	reporter.Wait()
+}
 
 // Handler answers shoppers and operators.
 func (s *Server) Handler() http.Handler { return s.echo }
@@ -287,6 +312,11 @@ func (s *Server) routes() {
 	api.POST("/admin/sales/:sale/stock", s.changeStock, s.adminOnly)
 	api.POST("/admin/sales/:sale/recover", s.recoverSale, s.adminOnly)
 	api.GET("/admin/sales/:sale/audit", s.auditSale, s.adminOnly)
+	api.GET("/admin/sales/:sale/live", s.watchSale, s.adminOnly)
+	api.GET("/admin/sales/:sale/orders", s.findOrders, s.adminOnly)
+	api.GET("/admin/sales/:sale/orders.csv", s.exportOrders, s.adminOnly)
+	api.GET("/admin/audit-log", s.readAuditLog, s.adminOnly)
+	api.GET("/admin/about", s.about, s.adminOnly)
 }
 
 // pages answers what is neither API nor socket with the web pages. A mistyped call of the API stays one.
@@ -322,7 +352,8 @@ func (s *Server) crossOrigin() echo.MiddlewareFunc {
 }
 
 // NewHTTPServer makes the http.Server for one of this package's handlers. Its limits are for plain requests; they end
-// with the upgrade of a socket. The longest answers are the audit of a large sale and a profile of 30 s.
+// with the upgrade of a socket, and what goes on for longer moves them: see stream.go. The longest other answers are the
+// audit of a large sale and a profile of 30 s.
 func NewHTTPServer(addr string, handler http.Handler) *http.Server {
 	return &http.Server{
 		Addr:              addr,

@@ -22,18 +22,20 @@ func TestNodesRefuseWhatWouldLoseOrders(t *testing.T) {
 		code int
 		says string
 	}{
-		"broker without redis":        {"serve --amqp-url amqp://127.0.0.1", exitUsage, "--amqp-url needs --redis-url"},
-		"broker by file":              {"serve --amqp-url-file " + url, exitUsage, "--amqp-url needs --redis-url"},
-		"broker without database":     {"serve --secret s --redis-url redis://127.0.0.1 --amqp-url amqp://127.0.0.1", exitUsage, "--amqp-url needs --database-url"},
-		"worker without database":     {"worker --redis-url redis://127.0.0.1 --amqp-url-file " + url, exitUsage, "--amqp-url needs --database-url"},
-		"worker by itself":            {"worker", exitUsage, "a worker needs"},
-		"nobody to write":             {"serve --no-worker", exitUsage, "--no-worker needs"},
-		"two sources":                 {"serve --redis-url redis://127.0.0.1 --redis-url-file " + url, exitUsage, "keep one"},
-		"two sources of the database": {"migrate --database-url sqlite:///x --database-url-file " + url, exitUsage, "SLUICE_DATABASE_URL_FILE"},
-		"empty file":                  {"serve --database-url-file " + empty, exitFailed, "is empty"},
-		"no file":                     {"migrate --database-url-file " + empty + "x", exitFailed, "no such file"},
-		"no connections":              {"serve --redis-pool 1", exitUsage, "--redis-pool"},
-		"no redis":                    {"serve --redis-url http://127.0.0.1 --secret s --admin-token t --data-dir " + dir, exitFailed, "redis://"},
+		"broker without redis":         {"serve --amqp-url amqp://127.0.0.1", exitUsage, "--amqp-url needs --redis-url"},
+		"broker by file":               {"serve --amqp-url-file " + url, exitUsage, "--amqp-url needs --redis-url"},
+		"broker without database":      {"serve --secret s --redis-url redis://127.0.0.1 --amqp-url amqp://127.0.0.1", exitUsage, "--amqp-url needs --database-url"},
+		"worker without database":      {"worker --redis-url redis://127.0.0.1 --amqp-url-file " + url, exitUsage, "--amqp-url needs --database-url"},
+		"worker by itself":             {"worker", exitUsage, "a worker needs"},
+		"nobody to write":              {"serve --no-worker", exitUsage, "--no-worker needs"},
+		"two sources":                  {"serve --redis-url redis://127.0.0.1 --redis-url-file " + url, exitUsage, "keep one"},
+		"two sources of the database":  {"migrate --database-url sqlite:///x --database-url-file " + url, exitUsage, "SLUICE_DATABASE_URL_FILE"},
+		"no page of the broker":        {"serve --broker-ui-url javascript:alert(1)", exitUsage, "--broker-ui-url"},
+		"no host of the broker's page": {"serve --broker-ui-url http://", exitUsage, "--broker-ui-url"},
+		"empty file":                   {"serve --database-url-file " + empty, exitFailed, "is empty"},
+		"no file":                      {"migrate --database-url-file " + empty + "x", exitFailed, "no such file"},
+		"no connections":               {"serve --redis-pool 1", exitUsage, "--redis-pool"},
+		"no redis":                     {"serve --redis-url http://127.0.0.1 --secret s --admin-token t --data-dir " + dir, exitFailed, "redis://"},
 	}
 	for name, test := range tests {
 		t.Run(name, func(t *testing.T) {

@@ -129,11 +129,14 @@ func report(std stdio, err error) int {
 	return exitFailed
 }
 
-// version describes this binary from what the Go tool recorded in it.
-func version() string {
+// version names this binary and its build.
+func version() string { return "sluice " + build() }
+
+// build describes this binary from what the Go tool recorded in it.
+func build() string {
 	info, ok := debug.ReadBuildInfo()
 	if !ok {
-		return "sluice (unknown build)"
+		return "(unknown build)"
 	}
 	details := []string{info.GoVersion}
 	for _, setting := range info.Settings {
@@ -146,5 +149,5 @@ func version() string {
 			details = append(details, "modified")
 		}
 	}
-	return fmt.Sprintf("sluice %s (%s)", info.Main.Version, strings.Join(details, ", "))
+	return fmt.Sprintf("%s (%s)", info.Main.Version, strings.Join(details, ", "))
 }

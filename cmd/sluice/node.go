@@ -113,7 +113,9 @@ func (n *node) serve(ctx context.Context, f serverSettings, notifier *worker.Not
 		Cashier: worker.NewCashier(n.backends.queue, n.backends.store, n.log), WebhookSecrets: f.webhook,
 		Auditor: auditor{worker.NewAuditor(n.backends.queue, n.backends.store, n.backends.broker())},
 		Secrets: f.secrets, AdminToken: f.admin, Auth: f.auth, Origins: f.Origins, TrustedProxies: f.TrustedProxies,
-		AuditLog: auditLog{n.backends.store}, Draws: n.backends.store, NodeLimit: f.LimitNode, ConnsSeat: f.ConnsSeat,
+		AuditLog: auditLog{n.backends.store}, Draws: n.backends.store, Broker: n.backends.broker(), ConnsSeat: f.ConnsSeat,
+		NodeLimit: f.LimitNode, UserLimit: n.backends.flags.LimitUser, AddressLimit: n.backends.flags.LimitAddress,
+		Version: build(), BrokerUI: f.BrokerUIURL,
 		Web: web.Handler(web.Options{FrameAncestors: f.FrameAncestors}), Ready: n.backends.ready,
 		Logger: n.log, Registerer: n.registry, Gatherer: n.registry,
 	}
@@ -249,6 +251,15 @@ func (l auditLog) Log(ctx context.Context, c server.Change) error {
 	return l.store.LogChange(ctx, worker.Change{
 		At: c.At, Who: c.Who + " from " + c.Address, Action: c.Action, Sale: c.Sale, Before: c.Before, After: c.After,
 	})
+}
+
+func (l auditLog) Entries(ctx context.Context, sale string, before int64, limit int) ([]server.LogEntry, error) {
+	changes, err := l.store.Changes(ctx, sale, before, limit)
+	entries := make([]server.LogEntry, len(changes))
+	for i, change := range changes {
+		entries[i] = server.LogEntry(change)
+	}
+	return entries, err
 }
 
 // keptSecret reads a secret of an embedded installation, or makes one and keeps it.

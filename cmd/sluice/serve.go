@@ -3,6 +3,7 @@ package main
 import (
 	"context"
 	"log/slog"
+	"net/url"
 	"path/filepath"
 	"slices"
 	"strings"
@@ -28,6 +29,7 @@ type serveFlags struct {
 	FrameAncestors    []string      `placeholder:"ORIGIN" help:"Pages that may show the shop's page inside theirs."`
 	WebhookSecret     []string      `placeholder:"SECRET" help:"Secrets that a payment provider signs its events with, separated by commas. With one, nothing else can pay an order."`
 	WebhookSecretFile string        `placeholder:"FILE" help:"File with the secrets of the payment provider."`
+	BrokerUIURL       string        `name:"broker-ui-url" placeholder:"URL" help:"Where operators find the pages of RabbitMQ, like https://rabbitmq.example:15672; the console links to it."`
 	TLSCert           string        `name:"tls-cert" placeholder:"FILE" help:"Certificate, to serve HTTPS."`
 	TLSKey            string        `name:"tls-key" placeholder:"FILE" help:"Key of the certificate."`
 }
@@ -146,6 +148,11 @@ func (f serveFlags) settings(b backendFlags, log *slog.Logger) (serverSettings, 
 	s.webhook = splitSecrets(webhook)
 	if (f.TLSCert == "") != (f.TLSKey == "") {
 		return s, usagef("--tls-cert and --tls-key go together")
+	}
+	if f.BrokerUIURL != "" {
+		if u, err := url.Parse(f.BrokerUIURL); err != nil || u.Host == "" || u.Scheme != "http" && u.Scheme != "https" {
+			return s, usagef("--broker-ui-url: write it like https://rabbitmq.example:15672")
+		}
 	}
 	for _, kind := range f.Auth {
 		if !slices.Contains([]string{"jwt", "hmac", "guest"}, kind) {
