@@ -80,10 +80,10 @@ export function reduce(s: State, f: Frame): State {
     case "welcome":
       return welcome(s, f);
     case "lobby":
-      if (isOld(s, f.at)) return s;
+      if (isOld(s, f.at) || hasOrder(s)) return s;
       return shown(s, f.at, { name: "lobby", ...omitType(f) });
     case "queued":
-      if (isOld(s, f.at)) return s;
+      if (isOld(s, f.at) || hasOrder(s)) return s;
       return shown({ ...s, number: f.number, jump: jumped(s, f) }, f.at, { name: "queued", ...omitType(f) });
     case "turn":
       return turn(s, f);
@@ -135,10 +135,15 @@ function welcome(s: State, f: Welcome): State {
   };
 }
 
-/** Positions are conflated on their way, so that one may come behind a frame that was written later. */
+/**
+ * Positions are conflated on their way, so that one may come behind a frame that was written later. Whoever had a turn when
+ * the last unit was reserved is told so and in the same moment that they are in line again: that is no old position.
+ */
 function isOld(s: State, at: number): boolean {
   if (s.fresh) return false;
-  return at < s.at || (at === s.at && s.view.name !== "queued" && s.view.name !== "lobby");
+  const inLine = s.view.name === "queued" || s.view.name === "lobby";
+  const held = s.view.name === "soldOut" && s.view.stock === "held";
+  return at < s.at || (at === s.at && !inLine && !held);
 }
 
 /** A jump comes with one frame, and the next one is a second away: it is told long enough to be read. */

@@ -103,6 +103,12 @@ describe("sold out", () => {
     expect(reduce(held, turn({ at: T + 2 })).view.name).toBe("turn");
   });
 
+  it("held in a turn is followed by the place in line, which is written in the same moment", () => {
+    const held = told(welcome(), turn(), { type: "sold_out", at: T + 1, stock: "held" });
+    expect(reduce(held, queued({ at: T + 1, stock: "held" })).view).toMatchObject({ name: "queued", stock: "held" });
+    expect(reduce(held, queued({ at: T })).view.name).toBe("soldOut");
+  });
+
   it("does not concern who bought", () => {
     const bought = told(welcome(), turn(), { type: "success", at: T, order: order() });
     expect(reduce(bought, { type: "sold_out", at: T + 1, stock: "gone" }).view).toEqual(bought.view);
@@ -227,6 +233,8 @@ describe("disorder, repeats and loss", () => {
     const s = told(welcome(), { type: "order", at: T, order: order("confirmed") });
     for (const frame of [
       turn({ at: T + 1 }),
+      queued({ at: T + 1 }),
+      { type: "lobby", at: T + 1, entries: 1, opens_at: T + 9, order: "fifo" },
       { type: "closed", at: T + 1 },
       { type: "missed", at: T + 1 },
       { type: "none", at: T + 1 },

@@ -65,11 +65,11 @@ var o = {
 function s(e, t) {
 	switch (t.type) {
 		case "welcome": return c(e, t);
-		case "lobby": return l(e, t.at) ? e : p(e, t.at, {
+		case "lobby": return l(e, t.at) || f(e) ? e : p(e, t.at, {
 			name: "lobby",
 			...x(t)
 		});
-		case "queued": return l(e, t.at) ? e : p({
+		case "queued": return l(e, t.at) || f(e) ? e : p({
 			...e,
 			number: t.number,
 			jump: d(e, t)
@@ -140,7 +140,9 @@ function c(e, t) {
 	};
 }
 function l(e, t) {
-	return e.fresh ? !1 : t < e.at || t === e.at && e.view.name !== "queued" && e.view.name !== "lobby";
+	if (e.fresh) return !1;
+	let n = e.view.name === "queued" || e.view.name === "lobby", r = e.view.name === "soldOut" && e.view.stock === "held";
+	return t < e.at || t === e.at && !n && !r;
 }
 var u = 2e4;
 function d(e, t) {
