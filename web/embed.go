@@ -87,6 +87,10 @@ func (h *handler) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	case f != nil && strings.HasPrefix(name, "assets/"):
 		header.Set("Cache-Control", "public, max-age=31536000, immutable") // the name changes with the content
 		f.serve(w, r)
+	case f != nil && strings.HasPrefix(name, "client/"):
+		header.Set("Access-Control-Allow-Origin", "*") // a module for the pages of others; see docs/client.md
+		header.Set("Cache-Control", "public, max-age=3600")
+		f.serve(w, r)
 	case f != nil && name != "index.html" && name != "admin.html":
 		header.Set("Cache-Control", "public, max-age=3600")
 		f.serve(w, r)

@@ -65,6 +65,26 @@ func TestThePageIsServedAtItsAddressesAndNowhereElse(t *testing.T) {
 	}
 }
 
+func TestTheClientMayBeLoadedByPagesOfAnyOrigin(t *testing.T) {
+	t.Parallel()
+	h := Handler(Options{})
+	res := ask(t, h, "GET", "/client/sluice.js")
+	if body := bodyOf(t, res.Body); res.StatusCode != 200 || !strings.Contains(body, "export {") {
+		t.Errorf("got %d and %d bytes, want a module", res.StatusCode, len(body))
+	}
+	if got := res.Header.Get("Content-Type"); got != "text/javascript; charset=utf-8" {
+		t.Errorf("Content-Type: got %q", got)
+	}
+	if got := res.Header.Get("Access-Control-Allow-Origin"); got != "*" {
+		t.Errorf("Access-Control-Allow-Origin: got %q, want *", got)
+	}
+	for _, path := range []string{"/", "/client/other.js"} {
+		if got := ask(t, h, "GET", path).Header.Get("Access-Control-Allow-Origin"); got != "" {
+			t.Errorf("%s: Access-Control-Allow-Origin: got %q, want none", path, got)
+		}
+	}
+}
+
 func TestTheOperatorsPageIsServedBelowAdminAndShownInNoFrame(t *testing.T) {
 	t.Parallel()
 	shop, console := "<title>shop</title>", "<title>console</title>"

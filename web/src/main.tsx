@@ -70,6 +70,8 @@ try {
       root,
     );
   language.subscribe(draw);
+  root.textContent = "";
+  root.removeAttribute("aria-busy");
   draw();
 } catch {
   // The file of the language did not come: the network broke off, or a new build has taken the place of this one.
