@@ -92,10 +92,13 @@ func (r *room) enter(s *hub.Session, held queue.Seat, state queue.State, named *
 		r.seats[held.User] = here
 	}
 	r.learn(here, held)
-	if !slices.ContainsFunc(here.sessions, func(l listener) bool { return l.Session == s }) { // it may have said hello again
+	next := listener{Session: s, state: state, named: named}
+	if i := slices.IndexFunc(here.sessions, func(l listener) bool { return l.Session == s }); i >= 0 {
+		here.sessions[i] = next // it has said hello again, and is told everything anew, once
+	} else {
+		here.sessions = append(here.sessions, next)
 		r.shoppers.Add(1)
 	}
-	here.sessions = append(here.sessions, listener{Session: s, state: state, named: named})
 	delete(r.left, held.Ticket) // joining has told the line that somebody is here
 	if _, told := r.gone[held.Ticket]; told {
 		r.came[held.Ticket] = held.User // the line may have heard of the last one's leaving after this one's joining

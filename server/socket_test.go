@@ -303,6 +303,24 @@ func TestTheTabsOfASeatHearTheSameAndAreEight(t *testing.T) {
 	f.shopper("ann").enter(f.main)
 }
 
+func TestWhoSaysHelloAgainOnTheSameConnectionHearsEverythingOnce(t *testing.T) {
+	t.Parallel()
+	f := newFair(t, saleOf(5, `line: { order: fifo, active: 1 }`))
+	f.shopper("head").called(f.main)
+	at, _, _ := f.shopper("ann").enter(f.main)
+	for range 2 {
+		at.hello("")
+		at.await("welcome")
+		at.await("queued")
+	}
+	must[queue.Sale](t)(f.line.Pause(t.Context(), f.sale))
+	at.await("paused")
+	must[queue.Sale](t)(f.line.Resume(t.Context(), f.sale))
+	if told := at.next(); told.Type != "resumed" {
+		t.Errorf("after one paused came %s, want resumed", told.text)
+	}
+}
+
 func TestLeavingInOneTabEndsTheSeatInAll(t *testing.T) {
 	t.Parallel()
 	f := newFair(t, saleOf(5, `line: { order: fifo, active: 1 }`))
