@@ -19,6 +19,8 @@ function filesOf(folder) {
 
 try {
   await build({ root, logLevel: "error", build: { outDir: fresh, emptyOutDir: true } });
+  const adminFile = join(root, "vite.admin.config.ts");
+  await build({ root, configFile: adminFile, logLevel: "error", build: { outDir: fresh, emptyOutDir: false } });
   const configFile = join(root, "vite.client.config.ts");
   await build({ root, configFile, logLevel: "error", build: { outDir: join(fresh, "client"), emptyOutDir: true } });
   const [built, committed] = [filesOf(fresh), filesOf(join(root, "dist"))];

@@ -1,0 +1,447 @@
+import { signal } from "@preact/signals";
+import { type ComponentChild, render } from "preact";
+import { act } from "preact/test-utils";
+import { afterEach, beforeEach, describe, expect, it, vi } from "vitest";
+import { Problem } from "../../src/console/api.ts";
+import { History } from "../../src/console/history.ts";
+import { choose, language, languages, speak } from "../../src/console/lang/index.ts";
+import type { Live } from "../../src/console/live.ts";
+import type { ChangeLog } from "../../src/console/log.ts";
+import { Session } from "../../src/console/session.ts";
+import { now } from "../../src/console/ticking.ts";
+import type { About, LiveFrame, LogEntry, OrderRow } from "../../src/console/types.ts";
+import { Controls } from "../../src/console/views/controls.tsx";
+import { LiveView } from "../../src/console/views/live.tsx";
+import { OrdersView } from "../../src/console/views/orders.tsx";
+import { SaleHead } from "../../src/console/views/sale-head.tsx";
+import { SalesView } from "../../src/console/views/sales.tsx";
+import { Settings } from "../../src/console/views/settings.tsx";
+import { Shell } from "../../src/console/views/shell.tsx";
+import { SignIn } from "../../src/console/views/sign-in.tsx";
+import { entry, file, frame, node, sale, T } from "./sample.ts";
+
+// There is no canvas here. What a chart says in words is looked at all the same.
+vi.mock("uplot", () => ({
+  default: class {
+    setData() {}
+    setSize() {}
+    destroy() {}
+  },
+}));
+
+let root: HTMLElement;
+beforeEach(() => {
+  root = document.createElement("div");
+  document.body.append(root);
+  now.value = T;
+});
+afterEach(() => {
+  act(() => render(null, root));
+  root.remove();
+});
+
+const text = () => root.textContent ?? "";
+const button = (words: string) => [...root.querySelectorAll("button")].find((b) => b.textContent?.includes(words));
+const press = (element: Element | null | undefined) => act(() => (element as HTMLElement).click());
+const settle = () => act(async () => void (await new Promise((resolve) => setTimeout(resolve, 20))));
+
+function show(tag: string, view: ComponentChild): string {
+  language.value = speak(tag);
+  act(() => render(view, root));
+  return text();
+}
+
+const about: About = {
+  node: "a",
+  version: "1.2.0",
+  broker_ui_url: "https://rabbit.example/",
+  limits: { user: "20/s", address: "", node: "5000/s" },
+  payment: "demo",
+  time: T,
+};
+
+function liveOf(
+  shown: LiveFrame | undefined,
+  change: Partial<Record<"quiet" | "retryIn", number>> & { link?: string } = {},
+) {
+  const history = new History();
+  if (shown) {
+    history.add(
+      frame({ ...shown, at: shown.at - 1000, nodes: shown.nodes.map((n) => ({ ...n, at: n.at - 1000, grabs: {} })) }),
+    );
+    history.add(shown);
+  }
+  return {
+    frame: signal(shown),
+    sale: signal(shown?.sale ?? undefined),
+    quiet: signal(change.quiet ?? 0),
+    stale: signal((change.quiet ?? 0) > 3000),
+    retryIn: signal(change.retryIn ?? 0),
+    link: signal(change.link ?? "open"),
+    problem: signal(undefined),
+    gone: signal(false),
+    history,
+    retry: vi.fn(),
+  } as unknown as Live;
+}
+
+function logOf(entries: LogEntry[] | undefined) {
+  return {
+    entries: signal(entries),
+    more: signal(false),
+    problem: signal(undefined),
+    older: vi.fn(),
+  } as unknown as ChangeLog;
+}
+
+const changed = entry({ action: "stock", after: file({ items: file().items.map((i) => ({ ...i, stock: 700 })) }) });
+const live = (shown: LiveFrame, log = [changed]) => <LiveView live={liveOf(shown)} log={logOf(log)} about={about} />;
+
+/** Every view: what is rendered, and what has to be read there in English and in Chinese. */
+const views: Record<string, [() => ComponentChild, string[], string[]]> = {
+  "live figures": [
+    () => live(frame()),
+    [
+      "18,240",
+      "3 recalled, next in line",
+      "1,985",
+      "at most 2,000",
+      "5,210",
+      "of 23,450 given",
+      "10,000",
+      "9,800 in this sale",
+    ],
+    ["18,240", "3 人返回原位，优先放行", "上限 2,000", "共发出 23,450 个", "其中本活动 9,800"],
+  ],
+  charts: [
+    () => live(frame()),
+    ["Turns and grabs a second", "600/s", "Sold out", "Stock left", "Orders on their way", "Last 10 minutes"],
+    ["每秒放行与抢购", "600/秒", "已抢完", "剩余库存", "途中的订单"],
+  ],
+  stock: [() => live(frame()), ["412 left of 600", "0 left of 400", "59%"], ["剩 412，共 600", "59%"]],
+  "the way of orders": [
+    () => live(frame()),
+    ["8 units on the way", "588", "580", "No dead letters", "RabbitMQ management"],
+    ["8 件在途中", "没有死信", "RabbitMQ 管理页面"],
+  ],
+  "dead letters": [
+    () => live(frame({ orders: { taken: 1, written: 0, outbox: 0, broker: null, dead: 1 } })),
+    ["1 dead letter", "sluice dead list", "No broker, or it does not answer"],
+    ["1 封死信", "没有消息队列，或它没有应答"],
+  ],
+  "an audit that holds": [() => live(frame()), ["Balanced", "4 sec ago"], ["账目相符", "4秒前"]],
+  "an audit that does not": [
+    () =>
+      live(
+        frame({
+          audit: {
+            at: T - 90_000,
+            balanced: false,
+            imbalance: { black: 2, white: 0 },
+            problems: ["black: 5 and 6 do not make 12"],
+          },
+        }),
+      ),
+    ["Does not add up", "black: 2 units do not add up", "do not make 12", "This audit is old"],
+    ["账目不符", "black：2 件对不上", "这次对账已经过时"],
+  ],
+  "no audit": [() => live(frame({ audit: null })), ["Not audited yet"], ["尚未对账"]],
+  nodes: [
+    () => live(frame({ nodes: [node(), node({ node: "b", at: T - 9000 })] })),
+    ["9,100", "60m", "9s ago"],
+    ["60分钟", "9秒前"],
+  ],
+  "no nodes": [() => live(frame({ nodes: [] })), ["No node reports itself"], ["没有节点上报"]],
+  limits: [() => live(frame()), ["Each user", "20/s", "off", "14"], ["每个用户", "关闭"]],
+  changes: [
+    () => live(frame()),
+    ["Stock changed", "Stock (black)", "600", "700", "Stock (white)"],
+    ["调整库存", "库存（black）"],
+  ],
+  "a sale that was made": [
+    () => live(frame(), [entry({ action: "apply", before: null })]),
+    ["Settings applied", "Made with 2 items, 1,000 units"],
+    ["新建：2 种商品，共 1,000 件"],
+  ],
+  troubles: [() => live(frame({ troubles: ["xx"] })), ["What cannot be read"], ["目前无法读取的内容"]],
+  "nothing known": [
+    () =>
+      live(
+        frame({
+          sale: sale({ items: [{ id: "main", stock: 5 }], waiting: undefined } as never),
+          line: null,
+          orders: { taken: null, written: null, outbox: null, broker: null, dead: null },
+          nodes: [],
+          audit: null,
+        }),
+      ),
+    ["– left of 5", "– of 5"],
+    ["剩 –，共 5"],
+  ],
+  "a sale that cannot be read": [
+    () =>
+      live(
+        frame({
+          sale: null,
+          line: null,
+          audit: { at: T, balanced: true, imbalance: null, problems: null },
+          troubles: ["xx"],
+        }),
+      ),
+    ["What cannot be read", "xx"],
+    ["目前无法读取的内容"],
+  ],
+  "a sale without a line": [
+    () => live(frame({ sale: sale({ line: { ...sale().line, order: "off" } }) })),
+    ["no line: grabs go straight to stock"],
+    ["不排队：直接抢库存"],
+  ],
+  "the head of a sale": [
+    () => <SaleHead id="phone-x" name="X" sale={sale({ stock: "held" })} part="live" live={liveOf(frame())} />,
+    ["Open", "All held", "Closes in", "1:00:00", "Live", "Orders", "Settings"],
+    ["进行中", "已全部预留", "距结束", "1:00:00", "实时", "订单", "设置"],
+  ],
+  "a sale before it opens": [
+    () => (
+      <SaleHead
+        id="phone-x"
+        name="X"
+        sale={sale({ state: "lobby", opens_at: new Date(T + 65_000).toISOString() })}
+        part="live"
+        live={liveOf(frame())}
+      />
+    ),
+    ["Lobby", "Opens in", "1:05"],
+    ["等候入场", "距开售"],
+  ],
+  "figures that are old": [
+    () => (
+      <SaleHead
+        id="phone-x"
+        name="X"
+        sale={sale()}
+        part="live"
+        live={liveOf(frame(), { quiet: 5200, link: "waiting", retryIn: 2400 })}
+      />
+    ),
+    ["No fresh figures for 5 sec.", "from before", "Trying again in 2 sec.", "Try now"],
+    ["已有 5秒没有新数据。", "之前的数据", "2秒后重试", "立即重试"],
+  ],
+  "the list of sales": [
+    () => <SalesView sales={[sale({ id: "b", state: "closed" }), sale({ id: "a" })]} age={0} />,
+    ["Phone X", "588 of 1,000", "18,240", "48", "Closed", "New sale"],
+    ["手机 X", "588 / 1,000", "已结束", "新建活动"],
+  ],
+  "an old list": [
+    () => <SalesView sales={[]} age={12_000} />,
+    ["12 sec old", "no sale yet"],
+    ["12秒前的", "还没有活动"],
+  ],
+  "a list that cannot be read": [
+    () => <SalesView sales={undefined} problem={new Problem(0, "unreached", "")} age={0} />,
+    ["cannot be reached"],
+    ["无法连接服务器"],
+  ],
+  "a new sale": [
+    () => <Settings api={{ put: async () => sale() }} taken={new Set()} onSaved={() => {}} />,
+    ["Give the sale an id", "Add an item", "Make the sale", "fifo: by arrival", "1 of at most 50 items"],
+    ["请先填写活动标识", "添加商品", "新建活动", "抽签"],
+  ],
+  "settings of a live sale": [
+    () => (
+      <Settings
+        api={{ put: async () => sale() }}
+        sale={sale({ id: "s1", access: {} })}
+        taken={new Set()}
+        onSaved={() => {}}
+      />
+    ),
+    ["Nothing is changed", "cannot change any more", "access rules of this sale are kept", "Save"],
+    ["没有改动", "已不能更改", "准入规则保持不变"],
+  ],
+};
+
+describe.each(["en", "zh"])("in %s", (tag) => {
+  it.each(Object.entries(views))("%s says what it has to", (_, [view, en, zh]) => {
+    const said = show(tag, view());
+    for (const words of tag === "en" ? en : zh) expect(said).toContain(words);
+    expect(said).not.toMatch(/undefined|NaN|\[object/);
+    if (tag === "zh") {
+      const known =
+        /black: 5 and 6 do not make 12|sluice( \w+)+|RabbitMQ|Redis|English|Phone X|X|phone-x|black|white|admin|main|fifo|lottery|off|UTC|CNY|xx/g;
+      expect(said.replace(known, ""), "left in English").not.toMatch(/[A-Za-z]{3,}/);
+    }
+  });
+
+  it("what stands around the page has a way out", () => {
+    const session = new Session(async () => new Response("{}"));
+    session.token.value = "t";
+    session.about.value = about;
+    const said = show(tag, <Shell session={session}>x</Shell>);
+    expect(said).toContain(tag === "en" ? "Node a, version 1.2.0" : "节点 a，版本 1.2.0");
+    press(button(languages[tag]?.signOut ?? ""));
+    expect(session.token.value).toBe("");
+  });
+
+  it("a wrong token is said in one sentence", async () => {
+    const session = new Session(async () => new Response("{}", { status: 401 }));
+    show(tag, <SignIn session={session} />);
+    (root.querySelector("input") as HTMLInputElement).value = "guess";
+    act(() => root.querySelector("form")?.requestSubmit());
+    await settle();
+    expect(root.querySelector("[role=alert]")?.textContent).toBe(languages[tag]?.wrongToken);
+  });
+});
+
+describe("controls", () => {
+  it("ask first, say what will happen, and show why the server refuses", async () => {
+    const doing = vi.fn(async () => {
+      throw new Problem(409, "conflict", "it is too late to pause it");
+    });
+    show("en", <Controls sale={sale()} log={[]} act={doing} />);
+    expect(button("Open")?.disabled).toBe(true);
+    press(button("Pause"));
+    expect(doing).not.toHaveBeenCalled();
+    expect(root.querySelector("dialog")?.textContent).toContain("No turn is given and no grab is taken");
+    act(() => root.querySelector<HTMLFormElement>("dialog form")?.requestSubmit());
+    await settle();
+    expect(doing).toHaveBeenCalledOnce();
+    expect(root.querySelector("dialog [role=alert]")?.textContent).toContain("it is too late to pause it");
+  });
+
+  it("close the dialog once it is done", async () => {
+    const doing = vi.fn(async () => {});
+    show("en", <Controls sale={sale()} log={[]} act={doing} />);
+    press(button("Line…"));
+    const rate = root.querySelector<HTMLInputElement>("[name=rate]");
+    expect(rate?.value).toBe("500");
+    act(() => root.querySelector<HTMLFormElement>("dialog form")?.requestSubmit());
+    await settle();
+    expect(doing.mock.calls[0]).toBeDefined();
+    expect(root.querySelector("dialog")).toBeNull();
+  });
+});
+
+describe("settings", () => {
+  const field = (words: string) => {
+    const label = [...root.querySelectorAll("label")].find((l) => (l.querySelector("span") ?? l).textContent === words);
+    return label?.control as HTMLInputElement | null | undefined;
+  };
+
+  it("are checked by the server, whose sentence stands beside the form, and saved", async () => {
+    vi.useFakeTimers();
+    const put = vi.fn(async (written: { limit: number }, _dryRun: boolean) => {
+      if (written.limit > 1000) throw new Problem(422, "invalid", "limit must be from 1 to 1000");
+      return sale({ id: "s2", state: "scheduled", limit: written.limit });
+    });
+    const saved = vi.fn();
+    show(
+      "en",
+      <Settings
+        api={{ put } as never}
+        sale={sale({ id: "s2", state: "scheduled" })}
+        taken={new Set()}
+        onSaved={saved}
+      />,
+    );
+    const type = async (value: string) => {
+      const input = field("Limit per order") as HTMLInputElement;
+      input.value = value;
+      await act(() => void input.dispatchEvent(new Event("input", { bubbles: true })));
+      await act(async () => void (await vi.advanceTimersByTimeAsync(1000)));
+    };
+    await type("5000");
+    expect(text()).toContain("limit must be from 1 to 1000");
+    expect(button("Save")?.disabled).toBe(true);
+    await type("2");
+    expect(text()).toContain("The server would accept this");
+    expect(root.querySelector(".differences")?.textContent).toContain("Limit per order");
+    act(() => root.querySelector("form")?.requestSubmit());
+    await act(async () => void (await vi.advanceTimersByTimeAsync(1000)));
+    expect(put).toHaveBeenLastCalledWith(expect.objectContaining({ limit: 2 }), false);
+    expect(saved).toHaveBeenCalledOnce();
+    expect(text()).toContain("Saved.");
+    vi.useRealTimers();
+  });
+
+  it("leave alone what a live sale cannot change", () => {
+    show(
+      "en",
+      <Settings api={{ put: async () => sale() }} sale={sale({ id: "s3" })} taken={new Set()} onSaved={() => {}} />,
+    );
+    for (const name of ["Id", "Opens", "Lobby", "Order of the line", "Limit per order"])
+      expect(field(name)?.disabled).toBe(true);
+    for (const name of ["Closes", "Rate", "Turn", "Grace", "Hold", "Stock in total"])
+      expect(field(name)?.disabled).toBe(false);
+    expect(button("Add an item")?.disabled).toBe(true);
+  });
+
+  it("add and remove items", () => {
+    show("en", <Settings api={{ put: async () => sale() }} taken={new Set()} onSaved={() => {}} />);
+    press(button("Add an item"));
+    expect(text()).toContain("2 of at most 50 items");
+    press(root.querySelector(".remove"));
+    expect(text()).toContain("1 of at most 50 items");
+    expect(root.querySelector(".remove")).toBeNull();
+  });
+});
+
+describe("orders", () => {
+  const row = (id: string): OrderRow => ({ id, item: "black", user: "u1", qty: 1, status: "confirmed", created_at: T });
+
+  it("are shown in pages, searched, and filtered", async () => {
+    const orders = vi.fn(async (_: string, query: { before: string; q: string; status: string }) =>
+      query.before ? { orders: [row("o1")], next: "" } : { orders: [row("o3"), row("o2")], next: "o2" },
+    );
+    show("en", <OrdersView api={{ orders, csv: vi.fn() } as never} id="phone-x" sale={sale()} />);
+    await settle();
+    expect(text()).toContain("o3");
+    expect(text()).toContain("Black");
+    expect(button("Newer")?.disabled).toBe(true);
+    press(button("Older"));
+    await settle();
+    expect(text()).toContain("o1");
+    expect(text()).toContain("Page 2");
+    expect(button("Older")?.disabled).toBe(true);
+    const status = root.querySelector("select") as HTMLSelectElement;
+    status.value = "paid";
+    act(() => void status.dispatchEvent(new Event("change", { bubbles: true })));
+    await settle();
+    expect(orders).toHaveBeenLastCalledWith(
+      "phone-x",
+      { q: "", status: "paid", before: "", limit: 50 },
+      expect.anything(),
+    );
+  });
+
+  it("come as a file that is fetched with the token", async () => {
+    const csv = vi.fn(async () => new Blob(["id\r\n"]));
+    const url = vi.spyOn(URL, "createObjectURL").mockReturnValue("blob:x");
+    const click = vi.spyOn(HTMLAnchorElement.prototype, "click").mockImplementation(() => {});
+    show(
+      "en",
+      <OrdersView api={{ orders: async () => ({ orders: [], next: "" }), csv } as never} id="phone-x" sale={sale()} />,
+    );
+    press(button("Download all as CSV"));
+    await settle();
+    expect(csv).toHaveBeenCalledWith("phone-x");
+    expect(click).toHaveBeenCalledOnce();
+    expect(url).toHaveBeenCalledOnce();
+    vi.restoreAllMocks();
+  });
+});
+
+describe("languages", () => {
+  it("are chosen by what the browser asks for, English last", () => {
+    expect(choose(["fr", "zh-Hans-CN", "en"])).toBe("zh");
+    expect(choose(["fr"])).toBe("en");
+  });
+
+  it("have the same entries everywhere", () => {
+    const shape = (value: unknown): unknown =>
+      value && typeof value === "object"
+        ? Object.fromEntries(Object.entries(value).map(([key, part]) => [key, shape(part)]))
+        : typeof value;
+    for (const messages of Object.values(languages)) expect(shape(messages)).toEqual(shape(languages.en));
+  });
+});
