@@ -1,7 +1,7 @@
 import { Backoff, SETTLED_MS } from "./backoff.ts";
 import { changeOrder } from "./cashier.ts";
 import { Clock } from "./clock.ts";
-import { type Frame, isFinal, isLive } from "./protocol.ts";
+import { type Frame, isFinal, isLive, type Order } from "./protocol.ts";
 import { type Change, initial, type Request, reduce, type State } from "./state.ts";
 
 export { reduce, type State, type View } from "./state.ts";
@@ -131,7 +131,7 @@ export class Sluice {
       this.set({ ...answered, notice: { kind: "unanswered" } });
       return;
     }
-    this.options.save({ ...this.options.load(), order: isLive(order) ? order.id : undefined });
+    this.note(order);
     this.set(reduce(answered, { type: "order", at: answered.at, order }));
   }
 
@@ -176,6 +176,12 @@ export class Sluice {
     if (!this.state.pending) this.clear("grab");
   }
 
+  /** Keeps which order is asked for on the next visit: also one that has ended, or nobody would say there what it came to. */
+  private note(order: Order): void {
+    const kept = this.options.load();
+    if (isLive(order) || !kept.order) this.options.save({ ...kept, order: order.id });
+  }
+
   /** What has to be done about a frame, besides showing what it says. */
   private follow(frame: Frame, before: State): void {
     switch (frame.type) {
@@ -194,10 +200,18 @@ export class Sluice {
       case "missed":
         if (this.leaving) this.gone();
         break;
+      case "lobby":
+      case "queued":
+      case "turn":
+        // There is a new place, taken on another device: the order before it is history.
+        if (before.view.name === "order" && !before.fresh && this.state.view.name !== "order") {
+          this.options.save({ ...this.options.load(), order: undefined });
+        }
+        break;
       case "success":
       case "already":
       case "order":
-        this.options.save({ ...this.options.load(), order: isLive(frame.order) ? frame.order.id : undefined });
+        this.note(frame.order);
         break;
       case "limited":
         this.retry(frame.id, frame.retry_after_ms);

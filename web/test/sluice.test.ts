@@ -22,12 +22,20 @@ describe("saying hello", () => {
     expect(back.socket.sent).toEqual([{ type: "hello", token: "token", seat: "seat-1", order: "order-1" }]);
   });
 
-  it("keeps the seat it is given, and the order while it is live", () => {
+  it("keeps the seat it is given, and the order, so that the next visit can ask what it came to", () => {
     const s = shopper().arrive();
     expect(s.kept.memory.seat).toBe("seat-1");
     s.socket.say({ type: "success", at: T, order: order() });
     expect(s.kept.memory).toMatchObject({ seat: "seat-1", order: "order-1" });
     s.socket.say({ type: "order", at: T, order: order("expired") });
+    expect(s.kept.memory.order).toBe("order-1");
+  });
+
+  it("keeps no older order than a live one, and none when there is a new place", () => {
+    const s = shopper().arrive({ type: "order", at: T, order: order("confirmed", { id: "order-2" }) });
+    s.socket.say({ type: "order", at: T, order: order("cancelled") });
+    expect(s.kept.memory.order).toBe("order-2");
+    s.socket.say({ type: "order", at: T, order: order("cancelled", { id: "order-2" }) }, queued({ at: T + 1 }));
     expect(s.kept.memory.order).toBeUndefined();
   });
 

@@ -376,19 +376,16 @@ var S = 15e3, C = 12e3, w = 1e4, T = class {
 			changing: e,
 			notice: void 0
 		});
-		let a = await n(this.options.api ?? `${new URL(this.options.url.replace(/^ws/, "http")).origin}/api/v1`, this.options.token, t.order, e), o = {
+		let i = await n(this.options.api ?? `${new URL(this.options.url.replace(/^ws/, "http")).origin}/api/v1`, this.options.token, t.order, e), a = {
 			...this.state,
 			changing: void 0
 		};
-		a ? (this.options.save({
-			...this.options.load(),
-			order: i(a) ? a.id : void 0
-		}), this.set(s(o, {
+		i ? (this.note(i), this.set(s(a, {
 			type: "order",
-			at: o.at,
-			order: a
+			at: a.at,
+			order: i
 		}))) : this.set({
-			...o,
+			...a,
 			notice: { kind: "unanswered" }
 		});
 	}
@@ -427,6 +424,13 @@ var S = 15e3, C = 12e3, w = 1e4, T = class {
 		let n = this.state;
 		this.set(s(n, t)), this.follow(t, n), this.state.pending || this.clear("grab");
 	}
+	note(e) {
+		let t = this.options.load();
+		(i(e) || !t.order) && this.options.save({
+			...t,
+			order: e.id
+		});
+	}
 	follow(e, t) {
 		switch (e.type) {
 			case "welcome":
@@ -442,13 +446,18 @@ var S = 15e3, C = 12e3, w = 1e4, T = class {
 			case "missed":
 				this.leaving && this.gone();
 				break;
+			case "lobby":
+			case "queued":
+			case "turn":
+				t.view.name === "order" && !t.fresh && this.state.view.name !== "order" && this.options.save({
+					...this.options.load(),
+					order: void 0
+				});
+				break;
 			case "success":
 			case "already":
 			case "order":
-				this.options.save({
-					...this.options.load(),
-					order: i(e.order) ? e.order.id : void 0
-				});
+				this.note(e.order);
 				break;
 			case "limited":
 				this.retry(e.id, e.retry_after_ms);
