@@ -3,6 +3,7 @@ import type { LiveFrame } from "./types.ts";
 
 /** How far back the charts go. */
 export const SPAN_S = 600;
+const BACK_S = 5; // a clock that is further back than this was set back, as after a failover
 const GAP_S = 3; // figures further apart than this are not joined by a line
 
 /** One column of a chart, a value for each moment; null = not known. */
@@ -22,6 +23,7 @@ export class History {
   /** Takes a frame. One that is no newer than the last is left out, or the lines would run back. */
   add(frame: LiveFrame): void {
     const at = frame.at / 1000;
+    if (at < (this.at.at(-1) ?? 0) - BACK_S) this.clear();
     const last = this.at.at(-1);
     if (last !== undefined && at <= last) return;
     if (last !== undefined && at - last > GAP_S) this.append(last + 0.5, {});
@@ -78,6 +80,12 @@ export class History {
     }
     this.at.push(at);
     for (const [name, column] of this.columns) column.push(values[name] ?? null);
+  }
+
+  private clear(): void {
+    this.at.length = 0;
+    this.columns.clear();
+    this.epoch = undefined;
   }
 
   private forget(before: number): void {

@@ -97,12 +97,15 @@ export class Live {
     } catch {
       return; // the next one comes in a second, and until then these figures grow old
     }
-    this.freshAt = this.steady();
-    this.quiet.value = 0;
     this.problem.value = undefined;
     this.backoff.reset();
-    this.clock.sample(frame.at);
-    this.history.add(frame);
+    // While Redis cannot be asked, frames go on with the line as it was read last, and with that moment.
+    if (frame.at !== this.frame.value?.at) {
+      this.freshAt = this.steady();
+      this.quiet.value = 0;
+      this.clock.sample(frame.at);
+      this.history.add(frame);
+    }
     this.link.value = "open";
     if (frame.sale) this.sale.value = frame.sale;
     this.frame.value = frame;

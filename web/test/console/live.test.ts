@@ -132,6 +132,21 @@ describe("live figures", () => {
     live.stop();
   });
 
+  it("grow old when frames go on with a moment that stands still", async () => {
+    const { live, tell, pass } = stage();
+    live.start();
+    await pass(500);
+    tell();
+    for (let i = 0; i < 6; i++) {
+      await pass(1000);
+      tell();
+    }
+    await pass(500);
+    expect(live.link.value).toBe("open");
+    expect(live.stale.value).toBe(true);
+    live.stop();
+  });
+
   it("outlive a frame that cannot be read", async () => {
     const { live, streams, tell, pass } = stage();
     live.start();

@@ -122,6 +122,15 @@ describe("the last minutes", () => {
     expect(history.admitted).toBe(10);
   });
 
+  it("begin anew when the clock was set back", () => {
+    const history = new History();
+    history.add(at(0));
+    history.add(at(100));
+    history.add(at(40));
+    expect(history.at).toEqual([T / s + 40]);
+    expect(history.column("waiting")).toEqual([18240]);
+  });
+
   it("forget what is older than the charts go back", () => {
     const history = new History();
     for (let i = 0; i <= SPAN_S + 50; i++) history.add(at(i));

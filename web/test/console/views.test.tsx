@@ -376,6 +376,27 @@ describe("settings", () => {
     expect(button("Add an item")?.disabled).toBe(true);
   });
 
+  it("follow the sale until they are touched", () => {
+    const put = async () => sale();
+    const settings = (limit: number) => (
+      <Settings
+        api={{ put }}
+        sale={sale({ id: "s4", state: "scheduled", limit })}
+        taken={new Set()}
+        onSaved={() => {}}
+      />
+    );
+    show("en", settings(1));
+    show("en", settings(3));
+    expect(field("Limit per order")?.value).toBe("3");
+    const hold = field("Hold") as HTMLInputElement;
+    hold.value = "1h";
+    act(() => void hold.dispatchEvent(new Event("input", { bubbles: true })));
+    show("en", settings(4));
+    expect(field("Limit per order")?.value).toBe("3");
+    expect(root.querySelector(".differences")?.textContent, "what it would take back is shown").toContain("Limit");
+  });
+
   it("add and remove items", () => {
     show("en", <Settings api={{ put: async () => sale() }} taken={new Set()} onSaved={() => {}} />);
     press(button("Add an item"));

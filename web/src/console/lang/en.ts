@@ -18,7 +18,6 @@ export const en = {
   loading: "Reading…",
   retry: "Try now",
   cancel: "Cancel",
-  unknown: "Not known",
   perSecond: (rate: string) => `${rate}/s`,
   ofTotal: (part: string, total: string) => `${part} of ${total}`,
 
@@ -43,7 +42,6 @@ export const en = {
   column: {
     sale: "Sale",
     state: "State",
-    stock: "Stock",
     waiting: "Waiting",
     rate: "Turns/s",
     taken: "Taken",
@@ -97,7 +95,6 @@ export const en = {
     stock: "Stock left",
     way: "Orders on their way",
     last: "Last 10 minutes",
-    none: "The first figures come in a moment.",
     say: (name: string, now: string, peak: string) => `${name}: now ${now}, highest ${peak}`,
     admitted: "Turns given",
     under_way: "Taken, not written",
@@ -148,7 +145,7 @@ export const en = {
   nodes: "Nodes",
   node: "Node",
   nodeConnections: "Connections",
-  nodeShoppers: "In this sale",
+  nodeShoppers: "This sale",
   nodeGrabs: "Successful grabs",
   nodeUp: "Up for",
   nodeSeen: "Seen",
@@ -235,7 +232,7 @@ export const en = {
     resumeBefore: "It will not be paused when it opens.",
     close: (waiting: string) =>
       `Turns end at once, and ${waiting} who wait are told that it is over. Unpaid orders stay payable until their time. A later closing time would open it again.`,
-    line: "Holds from the next tick on. 0 means no cap.",
+    line: "Holds at once. 0 means no cap.",
     extend: "Turns end at this moment. Unpaid orders stay payable until their time.",
     extendClosed: "The sale is closed. A moment to come opens it again.",
     stock: "In total, with what is taken. More units are given out at once, fewer never take away what is taken.",
@@ -265,13 +262,9 @@ export const en = {
     recover: "The sale was put right.",
   },
   people: (n: number, w: string) => `${w} ${s(n, "person", "people")}`,
-  item: "Item",
-  total: "Total",
   takenSoFar: (w: string) => `${w} are taken: it cannot be less.`,
 
   form: {
-    new: "New sale",
-    edit: "Settings",
     id: "Id",
     idHint: "a–z, 0–9 and -, as in the address of the page. It never changes.",
     idFirst: "Give the sale an id of a–z, 0–9 and -.",
@@ -328,7 +321,6 @@ export const en = {
     saved: "Saved.",
     reset: "Undo changes",
     changes: "What changes",
-    leave: "There are changes that are not saved.",
   },
 
   order: {

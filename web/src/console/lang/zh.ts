@@ -17,7 +17,6 @@ export const zh: Messages = {
   loading: "正在读取…",
   retry: "立即重试",
   cancel: "取消",
-  unknown: "未知",
   perSecond: (rate) => `${rate}/秒`,
   ofTotal: (part, total) => `${part} / ${total}`,
 
@@ -42,7 +41,6 @@ export const zh: Messages = {
   column: {
     sale: "活动",
     state: "状态",
-    stock: "库存",
     waiting: "排队",
     rate: "放行/秒",
     taken: "已抢",
@@ -96,7 +94,6 @@ export const zh: Messages = {
     stock: "剩余库存",
     way: "途中的订单",
     last: "最近 10 分钟",
-    none: "第一批数据马上就到。",
     say: (name, now, peak) => `${name}：现在 ${now}，最高 ${peak}`,
     admitted: "放行",
     under_way: "已抢未入库",
@@ -234,7 +231,7 @@ export const zh: Messages = {
     resumeBefore: "开售时活动不会暂停。",
     close: (waiting) =>
       `所有机会立即结束，正在排队的 ${waiting}会收到结束通知。未付款的订单在各自时限内仍可付款。若把结束时间改到将来，活动会重新开放。`,
-    line: "下一次放行起生效。0 表示不设上限。",
+    line: "立即生效。0 表示不设上限。",
     extend: "机会到这一刻结束。未付款的订单在各自时限内仍可付款。",
     extendClosed: "活动已结束。改到将来的时间会让它重新开放。",
     stock: "填写总数，包括已抢的。增加的立即可抢；减少时不会收回已抢的。",
@@ -263,13 +260,9 @@ export const zh: Messages = {
     recover: "账目已恢复。",
   },
   people: (_, w) => `${w} 人`,
-  item: "商品",
-  total: "总数",
   takenSoFar: (w) => `已抢 ${w} 件，不能更少。`,
 
   form: {
-    new: "新建活动",
-    edit: "设置",
     id: "标识",
     idHint: "由 a–z、0–9 和 - 组成，会出现在页面地址中，之后不能更改。",
     idFirst: "请先填写活动标识，由 a–z、0–9 和 - 组成。",
@@ -326,7 +319,6 @@ export const zh: Messages = {
     saved: "已保存。",
     reset: "撤销改动",
     changes: "改动内容",
-    leave: "有尚未保存的改动。",
   },
 
   order: {

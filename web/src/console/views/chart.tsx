@@ -124,7 +124,7 @@ function optionsOf(element: HTMLElement, series: Series[], point: (index: number
       },
       {
         ...axis,
-        space: em * 2.6,
+        space: em * 3.2,
         size: em * 3.4,
         gap: em * 0.4,
         values: (_, splits) => splits.map((n) => (Number.isInteger(n) ? language.value.f.short(n) : "")),

@@ -63,8 +63,8 @@ function SaleClock({ sale }: { sale: Sale }) {
   return (
     <dl class="sale-clock">
       <dt>{before ? t.opensIn : sale.state === "closed" ? t.closedAt : t.closesIn}</dt>
-      <dd>{sale.state === "closed" ? f.when(closes, false) : <Countdown until={before ? opens : closes} />}</dd>
-      <dd class="soft">{f.when(before ? opens : closes)}</dd>
+      <dd>{sale.state === "closed" ? f.when(closes) : <Countdown until={before ? opens : closes} />}</dd>
+      {sale.state !== "closed" && <dd class="soft">{f.when(before ? opens : closes)}</dd>}
     </dl>
   );
 }
@@ -88,16 +88,17 @@ function Freshness({ live }: { live: Live }) {
 function StaleBanner({ live }: { live: Live }) {
   const { t, f } = language.value;
   const old = live.stale.value;
-  const waiting = live.link.value === "waiting";
+  const link = live.link.value;
+  const waiting = link === "waiting";
   const problem = live.problem.value;
   const frame = live.frame.value;
   return (
     <>
-      {old && live.link.value !== "ended" && (
+      {old && link !== "ended" && (
         <p class="banner warn stale-banner">
           <strong>{t.stale(f.span(live.quiet.value))}</strong> {frame && t.staleMore}{" "}
           {problem && problem.status > 0 && problemWords(problem, language.value)}{" "}
-          {waiting ? t.retryIn(f.span(live.retryIn.value)) : t.trying}{" "}
+          {waiting && t.retryIn(f.span(live.retryIn.value))} {link === "connecting" && t.trying}{" "}
           {waiting && (
             <button type="button" class="link" onClick={() => live.retry()}>
               {t.retry}

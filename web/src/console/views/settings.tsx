@@ -1,4 +1,4 @@
-import { useEffect, useMemo, useState } from "preact/hooks";
+import { useEffect, useMemo, useRef, useState } from "preact/hooks";
 import { type Api, type Problem, problemOf } from "../api.ts";
 import { Checker, type Verdict } from "../check.ts";
 import { differences } from "../diff.ts";
@@ -70,20 +70,40 @@ export function Settings({ api, sale, taken, onSaved }: Props) {
     return () => checker.stop();
   }, [checker, file, unchanged, taken]);
 
+  // Another part of the page keeps the draft; leaving the page does not, so that is asked about.
+  const touched = useRef(drafts.has(key));
+  useEffect(() => {
+    const ask = (event: BeforeUnloadEvent) => {
+      if (touched.current) event.preventDefault();
+    };
+    addEventListener("beforeunload", ask);
+    return () => removeEventListener("beforeunload", ask);
+  }, []);
+
+  // A form that nobody touched follows the sale, or saving it later would take back what somebody else changed meanwhile.
+  useEffect(() => {
+    if (!sale || !origin || touched.current || saved) return;
+    if (!same(fileOf(formOf(sale), sale), fileOf(formOf(origin), origin)))
+      setDraft({ form: formOf(sale), origin: sale });
+  }, [sale, origin, saved]);
+
   const change = (next: Form, from = origin) => {
     const draft = { form: next, origin: from };
     if (from) drafts.set(key, { form: next, origin: from });
     setDraft(draft);
+    touched.current = true;
     setSaved(false);
     setProblem(undefined);
   };
   const save = async (event: Event) => {
     event.preventDefault();
+    if (verdict.kind !== "sound") return;
     setSaving(true);
     setProblem(undefined);
     try {
       const after = await api.put(file, false);
       drafts.delete(key);
+      touched.current = false;
       setDraft({ form: formOf(after), origin: after });
       setSaved(true);
       onSaved(after);
@@ -114,7 +134,15 @@ export function Settings({ api, sale, taken, onSaved }: Props) {
               {saving ? t.form.saving : sale ? t.form.save : t.form.create}
             </button>
             {sale && !unchanged && (
-              <button type="button" class="button second" onClick={() => change(formOf(sale), sale)}>
+              <button
+                type="button"
+                class="button second"
+                onClick={() => {
+                  change(formOf(sale), sale);
+                  drafts.delete(key);
+                  touched.current = false;
+                }}
+              >
                 {t.form.reset}
               </button>
             )}
