@@ -1,9 +1,6 @@
 package main
 
 import (
-	"os"
-	"os/exec"
-	"path/filepath"
 	"strings"
 	"testing"
 )
@@ -13,39 +10,25 @@ import (
 func TestAShopperBuysInARealBrowser(t *testing.T) {
 	t.Parallel()
 	const crowd = 40
-	browser := setting(t, "SLUICE_TEST_CHROMIUM")
-	web := filepath.Join("..", "..", "web")
-	if _, err := os.Stat(filepath.Join(web, "node_modules", "playwright-core")); err != nil {
-		t.Fatalf("the browser is driven by playwright-core, which is not installed; install it with: cd web && npm ci (%v)", err)
-	}
-
-	g := newGround(t, "mysql")
-	s := open(t, append(g.flags, "--auth", "jwt,hmac,guest")...)
+	g, s := forShoppers(t)
 	sale := freshID()
 	// There is enough for everyone, and the crowd is in line first: it only makes the browser wait.
 	s.apply(saleFile(t, sale, crowd+10, `opens_at: +1h
 closes_at: +2h
 hold: 0s
-line: { order: fifo, rate: 6, ratio: 4, turn: 60s }`))
+line: { order: fifo, rate: 12, ratio: 4, turn: 60s }`))
 	shoppers := s.crowd(sale, crowd, "--no-audit", "--ramp", "0s", "--grab-delay", "200ms")
 	eventually(t, "the crowd has joined the line", func() bool {
 		view, _ := s.view(sale)
 		return view.Waiting != nil && *view.Waiting == crowd
 	})
-
-	shots := t.ArtifactDir()
-	cmd := exec.Command("node", "e2e/journey.mjs")
-	cmd.Dir = web
-	cmd.Env = append(withoutSettings(os.Environ()), "BASE_URL="+s.url, "SALE="+sale, "SHOTS="+shots, "SLUICE_TEST_CHROMIUM="+browser)
-	journey := launch(t, "the browser", cmd)
+	journey := travel(t, s, "journeys/buy", sale)
 	eventually(t, "the browser has joined the line", func() bool {
 		view, _ := s.view(sale)
 		return journey.ended() || view.Waiting != nil && *view.Waiting == crowd+1
 	})
 	succeed(t, "sale", "open", sale, "--url", s.url)
-	if code := journey.wait(); code != 0 {
-		t.Fatalf("the journey ends with %d: %s", code, journey.err.String())
-	}
+	journey.arrives(nil)
 	want(t, "number of buyers in the crowd", shoppers.report().Results["success"], crowd)
 
 	g.wantBuyers(sale, crowd+1)
