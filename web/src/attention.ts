@@ -15,12 +15,13 @@ const KEY = "sluice:call";
 export class Attention {
   readonly means = new Cell<Means>("none");
   private audio: AudioContext | undefined;
+  private last = "connecting"; // the view that was followed last
 
   constructor(private readonly store: Store) {
     if (!store.read<boolean>(KEY)) return;
     this.means.value = permission() === "granted" ? "notification" : "sound";
     // After a reload a browser lets a page sound only once somebody has touched it.
-    for (const event of ["pointerdown", "keydown"]) addEventListener(event, () => this.wake(), { once: true });
+    for (const event of ["click", "keydown"]) addEventListener(event, () => this.wake(), { once: true });
   }
 
   /** Turns it on, and asks for what that needs; must be called from a click. */
@@ -37,6 +38,13 @@ export class Attention {
     this.store.write(KEY, undefined);
   }
 
+  /** Follows what the shopper is in, and calls when a turn comes to somebody who has waited. */
+  follow(view: string, turn: boolean, title: string, body: string, lang: string): void {
+    // A page that was loaded in the middle of a turn has nothing new to tell.
+    if (turn && view !== this.last && this.last !== "connecting") this.call(title, body, lang);
+    this.last = view;
+  }
+
   /** Calls now, if the shopper wished it. */
   call(title: string, body: string, lang: string): void {
     if (this.means.value === "none") return;
@@ -50,7 +58,7 @@ export class Attention {
         notification.close();
       };
     } catch {
-      // Some systems show notifications of installed apps only. The sound was heard.
+      this.means.value = "sound"; // some systems show notifications of installed apps only
     }
   }
 
@@ -77,6 +85,7 @@ function permission(): NotificationPermission | undefined {
 
 /** Two soft tones, the second a fourth above the first. */
 function chime(audio: AudioContext): void {
+  void audio.resume(); // a call or a lock of the screen may have stopped it
   for (const [after, pitch] of [
     [0, 660],
     [0.2, 880],

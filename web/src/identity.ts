@@ -42,28 +42,39 @@ export class Store {
 }
 
 /**
- * Takes a token out of the address (`#token=…`), where the shop's link put it. It is removed from the address at once, so
- * that it stays in no history and in no copied link.
+ * Takes a token out of the address, where a link put it: the shop's (`#token=…`), or that of another device of the shopper
+ * (`#place=…`), which counts for this sale only: whoever this device belongs to keeps their places in others. A fragment is
+ * sent to no server, and it is removed from the address at once, so that it stays in no history and in no copied link.
  */
-export function tokenFromAddress(store: Store): void {
-  const token = new URLSearchParams(location.hash.slice(1)).get("token");
-  if (!token) return;
+export function tokenFromAddress(store: Store, sale: string | undefined): void {
+  const fragment = new URLSearchParams(location.hash.slice(1));
+  const token = fragment.get("token");
+  const place = fragment.get("place");
+  if (!token && !place) return;
   history.replaceState(null, "", location.pathname + location.search);
-  store.write(IDENTITY, { token, guest: false } satisfies Identity);
+  if (token) {
+    forget(store, sale);
+    store.write(IDENTITY, { token, guest: false } satisfies Identity);
+  } else if (sale) {
+    store.write(identityIn(sale), { token: place ?? "", guest: false } satisfies Identity);
+  }
 }
 
-/** The identity that is held, if it still holds. */
-export function held(store: Store): Identity | undefined {
-  const identity = store.read<Identity>(IDENTITY);
-  return identity?.token && !isExpired(identity.token) ? identity : undefined;
+/** The identity that is held for a sale, if it still holds. */
+export function held(store: Store, sale: string | undefined): Identity | undefined {
+  const kept = [sale && store.read<Identity>(identityIn(sale)), store.read<Identity>(IDENTITY)];
+  return kept.find((identity): identity is Identity => !!identity && !!identity.token && !isExpired(identity.token));
 }
 
-export function forget(store: Store): void {
-  store.write(IDENTITY, undefined);
+export function forget(store: Store, sale: string | undefined): void {
+  if (sale && store.read(identityIn(sale))) store.write(identityIn(sale), undefined);
+  else store.write(IDENTITY, undefined);
 }
+
+const identityIn = (sale: string) => `${IDENTITY}:${sale}`;
 
 /** Asks for a guest. Another tab may have been faster: its guest is then ours, as one person has one place. */
-export async function askGuest(store: Store): Promise<GuestAnswer> {
+export async function askGuest(store: Store, sale: string | undefined): Promise<GuestAnswer> {
   let answer: Response;
   try {
     answer = await fetch("/api/v1/guests", { method: "POST" });
@@ -76,7 +87,7 @@ export async function askGuest(store: Store): Promise<GuestAnswer> {
     return { kind: "later", after: seconds > 0 ? seconds * 1000 : undefined };
   }
   const { token } = (await answer.json()) as { token: string };
-  const other = held(store);
+  const other = held(store, sale);
   if (other) return { kind: "guest", identity: other };
   const identity = { token, guest: true };
   store.write(IDENTITY, identity);

@@ -11,9 +11,10 @@ import { SaleList } from "./views/list.tsx";
 import { SalePage } from "./views/sale.tsx";
 
 const LANGUAGE = "sluice:lang";
-const AGAIN_MS = 3_000;
+const TRIES = "sluice:tries"; // how often the page was loaded in a row without getting its language
+const sale = /^\/s\/([a-z0-9][a-z0-9-]{0,62})\/?$/.exec(location.pathname)?.[1];
 const store = new Store();
-tokenFromAddress(store);
+tokenFromAddress(store, sale);
 online.value = navigator.onLine;
 addEventListener("online", () => {
   online.value = true;
@@ -30,7 +31,6 @@ async function setLanguage(tag: string): Promise<void> {
 }
 
 function page() {
-  const sale = /^\/s\/([a-z0-9][a-z0-9-]{0,62})\/?$/.exec(location.pathname)?.[1];
   if (sale) {
     const session = new Session(sale, store);
     tick(session.clock);
@@ -57,8 +57,22 @@ function choice(tag: string): void {
   setLanguage(tag).catch(() => {}); // the shopper sees that nothing has changed
 }
 
-try {
-  await setLanguage(choose([store.read<string>(LANGUAGE) ?? "", ...navigator.languages]));
+/** Fetches the first language. One that does not come leaves nothing to show: the page is loaded again, in its own time. */
+async function firstLanguage(): Promise<boolean> {
+  try {
+    await setLanguage(choose([store.read<string>(LANGUAGE) ?? "", ...navigator.languages]));
+    store.write(TRIES, undefined);
+    return true;
+  } catch {
+    // The network broke off, or a new build has taken the place of this one.
+    const tries = store.read<number>(TRIES) ?? 0;
+    store.write(TRIES, tries + 1);
+    setTimeout(() => location.reload(), Math.min(60_000, 2_000 * 2 ** tries) * (0.5 + Math.random()));
+    return false;
+  }
+}
+
+if (await firstLanguage()) {
   const element = page();
   const root = document.getElementById("page") as HTMLElement;
   // A new language is a new page: no view has to know that the words have changed.
@@ -73,7 +87,4 @@ try {
   root.textContent = "";
   root.removeAttribute("aria-busy");
   draw();
-} catch {
-  // The file of the language did not come: the network broke off, or a new build has taken the place of this one.
-  setTimeout(() => location.reload(), AGAIN_MS * (0.5 + Math.random()));
 }

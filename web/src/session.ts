@@ -40,7 +40,7 @@ export class Session implements Actions {
   }
 
   async start(): Promise<void> {
-    const identity = held(this.store) ?? (await this.guest());
+    const identity = held(this.store, this.sale) ?? (await this.guest());
     if (identity) this.connect(identity);
   }
 
@@ -65,13 +65,13 @@ export class Session implements Actions {
   }
 
   link(): string {
-    return `${location.origin}/s/${this.sale}#token=${held(this.store)?.token ?? ""}`;
+    return `${location.origin}/s/${this.sale}#place=${held(this.store, this.sale)?.token ?? ""}`;
   }
 
   /** Begins as somebody new, after a sign-in that is not valid any more. */
   restart(): void {
     this.client?.stop();
-    forget(this.store);
+    forget(this.store, this.sale);
     this.state.value = initial;
     void this.start();
   }
@@ -79,7 +79,7 @@ export class Session implements Actions {
   /** Repeats the draw of a lottery. The code for it is fetched only when somebody asks. */
   async checkDraw(): Promise<Outcome> {
     const { fetchAndCheck } = await import("./draw.ts");
-    return fetchAndCheck(this.sale, held(this.store)?.token ?? "", this.store.read<string>(this.noted));
+    return fetchAndCheck(this.sale, held(this.store, this.sale)?.token ?? "", this.store.read<string>(this.noted));
   }
 
   recheck(): void {
@@ -113,7 +113,7 @@ export class Session implements Actions {
   private async guest(): Promise<Identity | undefined> {
     const backoff = new Backoff();
     for (;;) {
-      const answer = await askGuest(this.store);
+      const answer = await askGuest(this.store, this.sale);
       if (answer.kind === "guest") {
         this.gate.value = "open";
         return answer.identity;

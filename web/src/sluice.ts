@@ -2,7 +2,7 @@ import { Backoff, SETTLED_MS } from "./backoff.ts";
 import { changeOrder } from "./cashier.ts";
 import { Clock } from "./clock.ts";
 import { type Frame, isFinal, isLive, type Order } from "./protocol.ts";
-import { type Change, initial, type Request, reduce, type State } from "./state.ts";
+import { type Change, initial, inLine, type Request, reduce, type State } from "./state.ts";
 
 export { reduce, type State, type View } from "./state.ts";
 
@@ -125,14 +125,18 @@ export class Sluice {
     if (view.name !== "order" || changing) return;
     this.set({ ...this.state, changing: what, notice: undefined });
     const api = this.options.api ?? `${new URL(this.options.url.replace(/^ws/, "http")).origin}/api/v1`;
-    const order = await changeOrder(api, this.options.token, view.order, what);
+    const answer = await changeOrder(api, this.options.token, view.order, what);
     const answered: State = { ...this.state, changing: undefined };
-    if (!order) {
+    if (answered.view.name !== "order" || answered.view.order.id !== view.order.id) {
+      this.set(answered); // there is a new place by now: what became of that order was told over the socket
+    } else if (answer === "unanswered") {
       this.set({ ...answered, notice: { kind: "unanswered" } });
-      return;
+    } else if (answer === "refused") {
+      this.set({ ...answered, notice: { kind: "error", code: what, msg: "" } });
+    } else {
+      this.note(answer);
+      this.set(reduce(answered, { type: "order", at: answered.at, order: answer }));
     }
-    this.note(order);
-    this.set(reduce(answered, { type: "order", at: answered.at, order }));
   }
 
   private connect(): void {
@@ -211,7 +215,9 @@ export class Sluice {
       case "success":
       case "already":
       case "order":
-        this.note(frame.order);
+        if (inLine(this.state))
+          this.options.save({ ...this.options.load(), order: undefined }); // told once, it is history
+        else this.note(frame.order);
         break;
       case "limited":
         this.retry(frame.id, frame.retry_after_ms);

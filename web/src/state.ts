@@ -40,7 +40,11 @@ export type Notice =
   | { kind: "itemGone"; item: string; stock: StockState }
   | { kind: "fewer"; left: number }
   | { kind: "error"; code: string; msg: string }
-  | { kind: "unanswered" }; // of a payment or a cancellation
+  | { kind: "unanswered" } // a payment or a cancellation
+  | { kind: "orderEnded"; status: Ended }; // one from before, while there is a new place
+
+/** How an order ends that does not last. */
+export type Ended = "cancelled" | "expired" | "rejected";
 
 /** What is being done to an order. */
 export type Change = "pay" | "cancel";
@@ -160,7 +164,17 @@ function hasOrder(s: State): boolean {
 }
 
 function shown(s: State, at: number, view: View): State {
-  return { ...s, at, view, notice: undefined, fresh: false };
+  const stays = s.notice?.kind === "orderEnded" && view.name !== "order"; // a place moves each second
+  return { ...s, at, view, notice: stays ? s.notice : undefined, fresh: false };
+}
+
+/** Whether there is a place that can still become an order. */
+export function inLine({ view }: State): boolean {
+  return view.name === "lobby" || view.name === "queued" || view.name === "turn";
+}
+
+function isEnded(status: OrderStatus): status is Ended {
+  return status === "cancelled" || status === "expired" || status === "rejected";
 }
 
 function turn(s: State, f: Turn): State {
@@ -183,6 +197,9 @@ function order(s: State, f: OrderNews): State {
     return { ...shown(s, Math.max(s.at, f.at), view), pending };
   }
   if (known && isLive(known.order) && !isLive(f.order)) return { ...s, pending };
+  if (!answers && isEnded(f.order.status) && inLine(s)) {
+    return { ...s, pending, notice: { kind: "orderEnded", status: f.order.status } }; // the place is what counts now
+  }
   const view: View = { name: "order", order: f.order, already: f.type === "already" };
   return { ...shown(s, Math.max(s.at, f.at), view), pending };
 }

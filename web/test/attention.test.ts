@@ -87,6 +87,37 @@ describe("a call", () => {
     expect([tones, shown]).toEqual([2, []]);
   });
 
+  it("is made once for a turn that comes, and not for one that is found", () => {
+    browser("denied");
+    const attention = new Attention(new Store());
+    const call = vi.spyOn(attention, "call").mockImplementation(() => {});
+    attention.follow("turn", true, "t", "s", "en");
+    attention.follow("turn", true, "t", "s", "zh"); // the page is drawn anew in another language
+    expect(call).not.toHaveBeenCalled();
+    attention.follow("queued", false, "t", "s", "en");
+    attention.follow("turn", true, "t", "s", "en");
+    attention.follow("turn", true, "t", "s", "zh");
+    expect(call).toHaveBeenCalledOnce();
+  });
+
+  it("promises no notification where the system shows none", async () => {
+    browser("granted");
+    const attention = new Attention(new Store());
+    await attention.on();
+    vi.stubGlobal(
+      "Notification",
+      Object.assign(
+        () => {
+          throw new TypeError("Illegal constructor");
+        },
+        { permission: "granted" },
+      ),
+    );
+    looking("hidden");
+    attention.call("turn", "sale", "en");
+    expect(attention.means.value).toBe("sound");
+  });
+
   it("is wished for beyond a reload, and until it is taken back", async () => {
     browser("granted");
     const store = new Store();

@@ -1,5 +1,5 @@
 import { afterEach, beforeEach, describe, expect, it, vi } from "vitest";
-import { order, shopper } from "./stage.ts";
+import { order, queued, shopper, welcome } from "./stage.ts";
 
 type Answer = { status: number; body?: object; headers?: Record<string, string> } | "lost";
 
@@ -90,6 +90,27 @@ describe("an order", () => {
       notice: { kind: "unanswered" },
       view: { order: { status: "confirmed" } },
     });
+  });
+
+  it("that is not ours to change says so, and is not asked for again", async () => {
+    const s = bought();
+    answers = [{ status: 403 }];
+    await settle(s.client.pay());
+    expect(asked).toHaveLength(1);
+    expect(s.client.state.notice).toMatchObject({ kind: "error" });
+  });
+
+  it("whose cancellation is answered late leaves a new place alone", async () => {
+    const s = bought();
+    answers = ["lost", { status: 200, body: order("cancelled") }];
+    const doing = s.client.cancel();
+    s.socket.say({ type: "order", at: 2, order: order("cancelled") });
+    s.client.join();
+    s.socket.say(welcome(), queued());
+    await settle(doing);
+    expect(s.view.name).toBe("queued");
+    expect(s.client.state.changing).toBeUndefined();
+    expect(s.kept.memory.order).toBeUndefined();
   });
 
   it("is changed by one request at a time, and nothing is done without one", async () => {

@@ -15,28 +15,51 @@ afterEach(() => {
 describe("a token in the address", () => {
   it("is taken, kept, and gone from the address", () => {
     history.replaceState(null, "", "/s/phone-x?ref=1#token=abc");
-    tokenFromAddress(new Store());
+    tokenFromAddress(new Store(), "phone-x");
     expect(location.href).not.toContain("abc");
     expect(location.search).toBe("?ref=1");
-    expect(held(new Store())).toEqual({ token: "abc", guest: false });
+    expect(held(new Store(), "phone-x")).toEqual({ token: "abc", guest: false });
   });
 
   it("takes the place of a guest, and another fragment does not", () => {
     new Store().write("sluice:user", { token: "guest", guest: true });
     history.replaceState(null, "", "/s/phone-x#main");
-    tokenFromAddress(new Store());
-    expect(held(new Store())?.token).toBe("guest");
+    tokenFromAddress(new Store(), "phone-x");
+    expect(held(new Store(), "phone-x")?.token).toBe("guest");
     history.replaceState(null, "", "/s/phone-x#token=abc");
-    tokenFromAddress(new Store());
-    expect(held(new Store())?.token).toBe("abc");
+    tokenFromAddress(new Store(), "phone-x");
+    expect(held(new Store(), "phone-x")?.token).toBe("abc");
+  });
+});
+
+describe("the place of another device", () => {
+  it("counts for its sale only, and leaves who this device belongs to where they are", () => {
+    const store = new Store();
+    store.write("sluice:user", { token: "mine", guest: true });
+    history.replaceState(null, "", "/s/phone-x#place=theirs");
+    tokenFromAddress(store, "phone-x");
+    expect(location.href).not.toContain("theirs");
+    expect(held(store, "phone-x")?.token).toBe("theirs");
+    expect(held(store, "other")?.token).toBe("mine");
+    forget(store, "phone-x");
+    expect(held(store, "phone-x")?.token, "the one who was asked to begin anew is forgotten, nobody else").toBe("mine");
+  });
+
+  it("gives way to who the shop says that the user is", () => {
+    const store = new Store();
+    history.replaceState(null, "", "/s/phone-x#place=theirs");
+    tokenFromAddress(store, "phone-x");
+    history.replaceState(null, "", "/s/phone-x#token=abc");
+    tokenFromAddress(store, "phone-x");
+    expect(held(store, "phone-x")?.token).toBe("abc");
   });
 });
 
 describe("guests", () => {
   it("are asked for once and then kept", async () => {
     answer(200, { token: "t" });
-    expect(await askGuest(new Store())).toEqual({ kind: "guest", identity: { token: "t", guest: true } });
-    expect(held(new Store())?.token).toBe("t");
+    expect(await askGuest(new Store(), "phone-x")).toEqual({ kind: "guest", identity: { token: "t", guest: true } });
+    expect(held(new Store(), "phone-x")?.token).toBe("t");
   });
 
   it("are the same in two tabs that asked at once", async () => {
@@ -44,18 +67,18 @@ describe("guests", () => {
       new Store().write("sluice:user", { token: "other tab", guest: true });
       return new Response(JSON.stringify({ token: "mine" }));
     });
-    expect(await askGuest(new Store())).toMatchObject({ identity: { token: "other tab" } });
+    expect(await askGuest(new Store(), "phone-x")).toMatchObject({ identity: { token: "other tab" } });
   });
 
   it("may be refused, or come later; a fault is not a refusal", async () => {
     answer(403);
-    expect(await askGuest(new Store())).toEqual({ kind: "refused" });
+    expect(await askGuest(new Store(), "phone-x")).toEqual({ kind: "refused" });
     answer(429, {}, { "Retry-After": "3" });
-    expect(await askGuest(new Store())).toEqual({ kind: "later", after: 3000 });
+    expect(await askGuest(new Store(), "phone-x")).toEqual({ kind: "later", after: 3000 });
     answer(503);
-    expect(await askGuest(new Store())).toEqual({ kind: "later", after: undefined });
+    expect(await askGuest(new Store(), "phone-x")).toEqual({ kind: "later", after: undefined });
     vi.stubGlobal("fetch", () => Promise.reject(new TypeError("no network")));
-    expect(await askGuest(new Store())).toEqual({ kind: "later" });
+    expect(await askGuest(new Store(), "phone-x")).toEqual({ kind: "later" });
   });
 });
 
@@ -63,9 +86,9 @@ it("a token that ended long ago is not tried, one that ended just now is: this c
   const store = new Store();
   const seconds = Date.now() / 1000;
   store.write("sluice:user", { token: token({ exp: seconds - 60 }), guest: true });
-  expect(held(store)).toBeDefined();
+  expect(held(store, "phone-x")).toBeDefined();
   store.write("sluice:user", { token: token({ exp: seconds - 2 * 86_400 }), guest: true });
-  expect(held(store)).toBeUndefined();
+  expect(held(store, "phone-x")).toBeUndefined();
 });
 
 it("a seat is remembered for its user and its sale, also under a renewed token", () => {
@@ -90,7 +113,7 @@ it("where nothing can be kept, the page still remembers", () => {
   });
   const store = new Store();
   store.write("sluice:user", { token: "t", guest: true });
-  expect(held(store)?.token).toBe("t");
-  forget(store);
-  expect(held(store)).toBeUndefined();
+  expect(held(store, "phone-x")?.token).toBe("t");
+  forget(store, "phone-x");
+  expect(held(store, "phone-x")).toBeUndefined();
 });

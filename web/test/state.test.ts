@@ -27,6 +27,22 @@ describe("each frame", () => {
     expect(reduce(s, at(2_000, "rate")).jump).toEqual({ why: "rate", at: T + 2_000 });
   });
 
+  it("an order that has ended hides no place, and is told beside it for as long as that lasts", () => {
+    const ended = { type: "order", at: T + 1, order: order("expired", { id: "old" }) } as const;
+    for (const place of [
+      queued(),
+      turn(),
+      { type: "lobby", at: T, entries: 1, opens_at: T + 9, order: "fifo" } as const,
+    ]) {
+      const s = told(welcome(), place, ended);
+      expect(s.view.name).toBe(place.type);
+      expect(s.notice).toEqual({ kind: "orderEnded", status: "expired" });
+    }
+    const later = told(welcome(), queued(), ended, queued({ at: T + 1_000, ahead: 3 }));
+    expect(later.notice).toEqual({ kind: "orderEnded", status: "expired" });
+    expect(told(welcome(), { type: "missed", at: T, why: "expired" }, ended).view).toMatchObject({ name: "order" });
+  });
+
   it("turn shows the turn, and keeps its beginning when its end moves", () => {
     const s = told(welcome(), turn(), turn({ at: T + 5_000, until: T + 90_000 }));
     expect(s.view).toMatchObject({ name: "turn", began: T, until: T + 90_000 });

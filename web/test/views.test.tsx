@@ -1,8 +1,8 @@
 import { render } from "preact";
 import { act } from "preact/test-utils";
 import { afterEach, beforeEach, describe, expect, it, vi } from "vitest";
-import type { Attention, Means } from "../src/attention.ts";
-import { Cell } from "../src/cell.ts";
+import { Attention } from "../src/attention.ts";
+import { Store } from "../src/identity.ts";
 import { choose, language, nameOf, speak, tags } from "../src/lang/index.ts";
 import type { Frame } from "../src/protocol.ts";
 import type { Gate } from "../src/session.ts";
@@ -23,13 +23,15 @@ const doing = {
   link: () => "http://shop/s/phone-x#token=t",
   checkDraw: vi.fn(),
 };
-const means = new Cell<Means>("none");
-const attention = { means, on: vi.fn(), off: vi.fn(), call: vi.fn() };
+let attention: Attention;
 const spoken = Object.fromEntries(await Promise.all(tags.map(async (tag) => [tag, await speak(tag)])));
 let root: HTMLElement;
 
 beforeEach(() => {
   vi.clearAllMocks();
+  localStorage.clear();
+  attention = new Attention(new Store());
+  for (const doing of ["on", "off", "call"] as const) vi.spyOn(attention, doing).mockImplementation(async () => {});
   root = document.createElement("div");
   document.body.append(root);
   now.value = T;
@@ -44,12 +46,7 @@ const told = (frame: Frame) => arrived(welcome(), frame);
 
 function show(state: State, tag = "en", gate: Gate = "open"): string {
   language.value = spoken[tag];
-  act(() =>
-    render(
-      <SaleView id="phone-x" state={state} gate={gate} actions={doing} attention={attention as unknown as Attention} />,
-      root,
-    ),
-  );
+  act(() => render(<SaleView id="phone-x" state={state} gate={gate} actions={doing} attention={attention} />, root));
   return root.textContent ?? "";
 }
 
@@ -203,6 +200,11 @@ const views: Record<string, [State, string[], string[], Gate?]> = {
     },
     ["Paying…"],
     ["正在付款"],
+  ],
+  "an order from before": [
+    { ...told(queued()), notice: { kind: "orderEnded", status: "expired" } },
+    ["Your earlier order: order expired", "ahead of you"],
+    ["您之前的订单：订单已过期"],
   ],
   unanswered: [
     { ...told({ type: "order", at: T, order: order("confirmed") }), notice: { kind: "unanswered" } },
@@ -368,12 +370,11 @@ describe("what can be done", () => {
     press(box);
     expect(attention.on).toHaveBeenCalledOnce();
     act(() => {
-      means.value = "sound";
+      attention.means.value = "sound";
     });
     expect(root.textContent).toContain("You will hear a sound. Notifications are not allowed here.");
     press(box);
     expect(attention.off).toHaveBeenCalledOnce();
-    means.value = "none";
   });
 
   it("joins again, with a code where one is asked for", () => {

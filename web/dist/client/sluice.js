@@ -11,27 +11,28 @@ var e = class {
 	reset() {
 		this.attempt = 0;
 	}
-}, t = 4;
-async function n(n, r, i, a) {
-	let o = `${n}/orders/${i.id}`, s = `?sale=${i.sale}`, c = { Authorization: `Bearer ${r}` }, l = new e();
+}, t = 4, n = 12e3;
+async function r(r, i, a, o) {
+	let s = `${r}/orders/${a.id}`, c = `?sale=${a.sale}`, l = { Authorization: `Bearer ${i}` }, u = new e();
 	for (let e = 1;; e++) {
-		let n = 0;
+		let r = 0;
 		try {
-			let e = await fetch(`${o}/${a}${s}`, {
-				method: "POST",
-				headers: c
-			});
-			if (e.status === 409 && (e = await fetch(o + s, { headers: c })), e.ok) return await e.json();
-			if (e.status !== 429 && e.status !== 503) return;
-			n = Number(e.headers.get("Retry-After")) * 1e3;
+			let e = (e, t) => fetch(e, {
+				method: t,
+				headers: l,
+				signal: AbortSignal.timeout(n)
+			}), t = await e(`${s}/${o}${c}`, "POST");
+			if (t.status === 409 && (t = await e(s + c, "GET")), t.ok) return await t.json();
+			if (t.status < 500 && t.status !== 429) return "refused";
+			r = Number(t.headers.get("Retry-After")) * 1e3;
 		} catch {}
-		if (e === t) return;
-		let r = Math.max(n, l.next());
-		await new Promise((e) => setTimeout(e, r));
+		if (e === t) return "unanswered";
+		let i = Math.max(r, u.next());
+		await new Promise((e) => setTimeout(e, i));
 	}
 }
 // src/clock.ts
-var r = class {
+var i = class {
 	steady;
 	offset;
 	constructor(e = () => performance.now()) {
@@ -49,39 +50,39 @@ var r = class {
 	}
 };
 // src/protocol.ts
-function i(e) {
+function a(e) {
 	return e.status === "reserved" || e.status === "confirmed" || e.status === "paid";
 }
-function a(e) {
+function o(e) {
 	return e >= 4400 && e <= 4407 || e === 4409;
 }
 // src/state.ts
-var o = {
+var s = {
 	link: "idle",
 	view: { name: "connecting" },
 	at: 0,
 	fresh: !1
 };
-function s(e, t) {
+function c(e, t) {
 	switch (t.type) {
-		case "welcome": return c(e, t);
-		case "lobby": return l(e, t.at) || f(e) ? e : p(e, t.at, {
+		case "welcome": return l(e, t);
+		case "lobby": return u(e, t.at) || p(e) ? e : m(e, t.at, {
 			name: "lobby",
-			...x(t)
+			...w(t)
 		});
-		case "queued": return l(e, t.at) || f(e) ? e : p({
+		case "queued": return u(e, t.at) || p(e) ? e : m({
 			...e,
 			number: t.number,
-			jump: d(e, t)
+			jump: f(e, t)
 		}, t.at, {
 			name: "queued",
-			...x(t)
+			...w(t)
 		});
-		case "turn": return m(e, t);
+		case "turn": return _(e, t);
 		case "success":
 		case "already":
-		case "order": return g(e, t);
-		case "sold_out": return _(e, t);
+		case "order": return y(e, t);
+		case "sold_out": return b(e, t);
 		case "no_turn": return t.id === e.pending?.id ? {
 			...e,
 			pending: void 0,
@@ -95,12 +96,12 @@ function s(e, t) {
 				state: t.state
 			}
 		} : e;
-		case "missed": return y(e, t.at, {
+		case "missed": return S(e, t.at, {
 			name: "missed",
 			why: t.why ?? "expired"
 		});
-		case "none": return v(e, t.at);
-		case "closed": return y({
+		case "none": return x(e, t.at);
+		case "closed": return S({
 			...e,
 			pause: void 0
 		}, t.at, { name: "closed" });
@@ -120,11 +121,11 @@ function s(e, t) {
 			...e,
 			notice: { kind: "limited" }
 		};
-		case "error": return b(e, t);
+		case "error": return C(e, t);
 		default: return e;
 	}
 }
-function c(e, t) {
+function l(e, t) {
 	let n = t.sale.state === "paused" ? "operator" : t.sale.state === "recovering" ? "recovering" : void 0;
 	return {
 		...e,
@@ -139,40 +140,47 @@ function c(e, t) {
 		fresh: !0
 	};
 }
-function l(e, t) {
+function u(e, t) {
 	if (e.fresh) return !1;
 	let n = e.view.name === "queued" || e.view.name === "lobby", r = e.view.name === "soldOut" && e.view.stock === "held";
 	return t < e.at || t === e.at && !n && !r;
 }
-var u = 2e4;
-function d(e, t) {
+var d = 2e4;
+function f(e, t) {
 	return t.reason ? {
 		why: t.reason,
 		at: t.at
-	} : e.jump && t.at - e.jump.at < u ? e.jump : void 0;
+	} : e.jump && t.at - e.jump.at < d ? e.jump : void 0;
 }
-function f(e) {
-	return !e.fresh && e.view.name === "order" && i(e.view.order);
+function p(e) {
+	return !e.fresh && e.view.name === "order" && a(e.view.order);
 }
-function p(e, t, n) {
+function m(e, t, n) {
+	let r = e.notice?.kind === "orderEnded" && n.name !== "order";
 	return {
 		...e,
 		at: t,
 		view: n,
-		notice: void 0,
+		notice: r ? e.notice : void 0,
 		fresh: !1
 	};
 }
-function m(e, t) {
-	if (t.at < e.at || f(e)) return e;
+function h({ view: e }) {
+	return e.name === "lobby" || e.name === "queued" || e.name === "turn";
+}
+function g(e) {
+	return e === "cancelled" || e === "expired" || e === "rejected";
+}
+function _(e, t) {
+	if (t.at < e.at || p(e)) return e;
 	let n = e.view.name === "turn" ? e.view.began : t.at;
-	return p(e, t.at, {
+	return m(e, t.at, {
 		name: "turn",
 		began: n,
-		...x(t)
+		...w(t)
 	});
 }
-var h = {
+var v = {
 	reserved: 0,
 	confirmed: 1,
 	paid: 2,
@@ -180,14 +188,14 @@ var h = {
 	expired: 3,
 	rejected: 3
 };
-function g(e, t) {
-	let n = e.view.name === "order" ? e.view : void 0, r = t.id !== void 0 && t.id === e.pending?.id || i(t.order) ? void 0 : e.pending;
+function y(e, t) {
+	let n = e.view.name === "order" ? e.view : void 0, r = t.id !== void 0 && t.id === e.pending?.id, i = r || a(t.order) ? void 0 : e.pending;
 	if (n && n.order.id === t.order.id) {
-		if (h[t.order.status] < h[n.order.status]) return {
+		if (v[t.order.status] < v[n.order.status]) return {
 			...e,
-			pending: r
+			pending: i
 		};
-		let i = {
+		let r = {
 			...n,
 			order: {
 				...n.order,
@@ -195,25 +203,33 @@ function g(e, t) {
 			}
 		};
 		return {
-			...p(e, Math.max(e.at, t.at), i),
-			pending: r
+			...m(e, Math.max(e.at, t.at), r),
+			pending: i
 		};
 	}
-	if (n && i(n.order) && !i(t.order)) return {
+	if (n && a(n.order) && !a(t.order)) return {
 		...e,
-		pending: r
+		pending: i
 	};
-	let a = {
+	if (!r && g(t.order.status) && h(e)) return {
+		...e,
+		pending: i,
+		notice: {
+			kind: "orderEnded",
+			status: t.order.status
+		}
+	};
+	let o = {
 		name: "order",
 		order: t.order,
 		already: t.type === "already"
 	};
 	return {
-		...p(e, Math.max(e.at, t.at), a),
-		pending: r
+		...m(e, Math.max(e.at, t.at), o),
+		pending: i
 	};
 }
-function _(e, t) {
+function b(e, t) {
 	if (t.id !== void 0) {
 		if (t.id !== e.pending?.id) return e;
 		let { item: n, qty: r } = e.pending;
@@ -264,29 +280,29 @@ function _(e, t) {
 			...e.view,
 			stock: "held"
 		}
-	} : t.stock === "available" ? e : y(e, t.at, {
+	} : t.stock === "available" ? e : S(e, t.at, {
 		name: "soldOut",
 		stock: t.stock
 	});
 }
-function v(e, t) {
+function x(e, t) {
 	let n = e.sale;
-	return n?.state === "scheduled" && e.view.name !== "lobby" ? y(e, t, {
+	return n?.state === "scheduled" && e.view.name !== "lobby" ? S(e, t, {
 		name: "scheduled",
 		joinsAt: n.lobby_at ?? n.opens_at,
 		opensAt: n.opens_at
-	}) : y({
+	}) : S({
 		...e,
 		number: void 0
 	}, t, { name: e.view.name === "left" ? "left" : "none" });
 }
-function y(e, t, n) {
-	return t < e.at || f(e) ? e : {
-		...p(e, t, n),
+function S(e, t, n) {
+	return t < e.at || p(e) ? e : {
+		...m(e, t, n),
 		notice: e.notice?.kind === "noTurn" ? e.notice : void 0
 	};
 }
-function b(e, t) {
+function C(e, t) {
 	if (t.code === "unavailable") return {
 		...e,
 		notice: { kind: "busy" }
@@ -302,14 +318,14 @@ function b(e, t) {
 		}
 	};
 }
-function x({ type: e, ...t }) {
+function w({ type: e, ...t }) {
 	return t;
 }
 // src/sluice.ts
-var S = 15e3, C = 12e3, w = 1e4, T = class {
+var T = 15e3, E = 12e3, D = 1e4, O = class {
 	options;
 	clock;
-	state = o;
+	state = s;
 	backoff;
 	random;
 	socket;
@@ -320,7 +336,7 @@ var S = 15e3, C = 12e3, w = 1e4, T = class {
 	code;
 	timers = /* @__PURE__ */ new Map();
 	constructor(t) {
-		this.options = t, this.clock = t.clock ?? new r(), this.random = t.random ?? Math.random, this.backoff = new e(this.random);
+		this.options = t, this.clock = t.clock ?? new i(), this.random = t.random ?? Math.random, this.backoff = new e(this.random);
 	}
 	start() {
 		this.options.load().left ? this.set({
@@ -366,28 +382,35 @@ var S = 15e3, C = 12e3, w = 1e4, T = class {
 		return this.change("cancel");
 	}
 	recheck() {
-		this.state.link === "waiting" ? this.after("reconnect", this.random() * 1e3, () => this.connect()) : this.state.link === "open" && performance.now() - this.heardAt > w && (this.hello(), this.after("welcome", S, () => this.lost(0, "")));
+		this.state.link === "waiting" ? this.after("reconnect", this.random() * 1e3, () => this.connect()) : this.state.link === "open" && performance.now() - this.heardAt > D && (this.hello(), this.after("welcome", T, () => this.lost(0, "")));
 	}
 	async change(e) {
-		let { view: t, changing: r } = this.state;
-		if (t.name !== "order" || r) return;
+		let { view: t, changing: n } = this.state;
+		if (t.name !== "order" || n) return;
 		this.set({
 			...this.state,
 			changing: e,
 			notice: void 0
 		});
-		let i = await n(this.options.api ?? `${new URL(this.options.url.replace(/^ws/, "http")).origin}/api/v1`, this.options.token, t.order, e), a = {
+		let i = await r(this.options.api ?? `${new URL(this.options.url.replace(/^ws/, "http")).origin}/api/v1`, this.options.token, t.order, e), a = {
 			...this.state,
 			changing: void 0
 		};
-		i ? (this.note(i), this.set(s(a, {
+		a.view.name !== "order" || a.view.order.id !== t.order.id ? this.set(a) : i === "unanswered" ? this.set({
+			...a,
+			notice: { kind: "unanswered" }
+		}) : i === "refused" ? this.set({
+			...a,
+			notice: {
+				kind: "error",
+				code: e,
+				msg: ""
+			}
+		}) : (this.note(i), this.set(c(a, {
 			type: "order",
 			at: a.at,
 			order: i
-		}))) : this.set({
-			...a,
-			notice: { kind: "unanswered" }
-		});
+		})));
 	}
 	connect() {
 		this.drop(), this.clear("reconnect"), this.set({
@@ -395,7 +418,7 @@ var S = 15e3, C = 12e3, w = 1e4, T = class {
 			link: "connecting"
 		});
 		let e = (this.options.open ?? ((e, t) => new WebSocket(e, t)))(this.options.url, "sluice.v1");
-		this.socket = e, this.after("welcome", S, () => this.lost(0, "")), e.onopen = () => {
+		this.socket = e, this.after("welcome", T, () => this.lost(0, "")), e.onopen = () => {
 			e === this.socket && this.hello();
 		}, e.onmessage = (t) => {
 			e === this.socket && this.receive(String(t.data));
@@ -422,11 +445,11 @@ var S = 15e3, C = 12e3, w = 1e4, T = class {
 		}
 		this.heardAt = performance.now(), t.type === "welcome" && this.clock.reset(), t.type !== "error" && t.type !== "limited" && t.type !== "moving" && this.clock.sample(t.at);
 		let n = this.state;
-		this.set(s(n, t)), this.follow(t, n), this.state.pending || this.clear("grab");
+		this.set(c(n, t)), this.follow(t, n), this.state.pending || this.clear("grab");
 	}
 	note(e) {
 		let t = this.options.load();
-		(i(e) || !t.order) && this.options.save({
+		(a(e) || !t.order) && this.options.save({
 			...t,
 			order: e.id
 		});
@@ -457,7 +480,10 @@ var S = 15e3, C = 12e3, w = 1e4, T = class {
 			case "success":
 			case "already":
 			case "order":
-				this.note(e.order);
+				h(this.state) ? this.options.save({
+					...this.options.load(),
+					order: void 0
+				}) : this.note(e.order);
 				break;
 			case "limited":
 				this.retry(e.id, e.retry_after_ms);
@@ -480,14 +506,14 @@ var S = 15e3, C = 12e3, w = 1e4, T = class {
 		e && (this.send({
 			type: "grab",
 			...e
-		}), this.after("grab", C, () => this.sendGrab()));
+		}), this.after("grab", E, () => this.sendGrab()));
 	}
 	lost(e, t) {
 		if (this.drop(), this.clear("welcome"), this.clear("hello"), this.clear("grab"), this.leaving && e === 1e3) {
 			this.gone();
 			return;
 		}
-		if (a(e)) {
+		if (o(e)) {
 			this.clearAll(), this.set({
 				...this.state,
 				link: "closed",
@@ -538,4 +564,4 @@ var S = 15e3, C = 12e3, w = 1e4, T = class {
 		for (let e of [...this.timers.keys()]) this.clear(e);
 	}
 };
-export { T as Sluice, s as reduce };
+export { O as Sluice, c as reduce };

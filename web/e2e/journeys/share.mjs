@@ -19,7 +19,7 @@ journey(async (browser) => {
   await first.says("Copied", "dialog[open]");
   const link = await first.page.evaluate(() => navigator.clipboard.readText());
   await first.press(/^Close$/);
-  must(link.startsWith(`${first.base}/s/${SALE}#token=`), `the link is ${link}`);
+  must(link.startsWith(`${first.base}/s/${SALE}#place=`), `the link is ${link}`);
 
   const away = await device(browser, { viewport: { width: 390, height: 844 } });
   const second = await Tab.open(away, "on the way");

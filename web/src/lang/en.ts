@@ -137,6 +137,7 @@ export const en = {
   cancelAskMore: "Its units go back to the people in line. They cannot be held for you again.",
   cancelNo: "Keep it",
   unanswered: "No answer came. Your order is safe, and trying again is, too: nothing is done twice.",
+  earlier: (what: string) => `Your earlier order: ${what.toLowerCase()}.`,
   already: "You have an order already",
   alreadyMore: "One person can have one order in this sale. This is yours.",
   order: "Order",

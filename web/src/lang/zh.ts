@@ -131,6 +131,7 @@ export const zh: Messages = {
   cancelAskMore: "商品将退回给排队的人，无法再次为您保留。",
   cancelNo: "保留订单",
   unanswered: "没有收到应答。您的订单仍然有效，可以放心重试：不会重复付款或取消。",
+  earlier: (what) => `您之前的订单：${what}。`,
   already: "您已有订单",
   alreadyMore: "本次活动每人限一单。这是您的订单。",
   order: "订单号",

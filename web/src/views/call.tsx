@@ -1,4 +1,4 @@
-import { useEffect, useRef } from "preact/hooks";
+import { useEffect } from "preact/hooks";
 import { type Attention, mark } from "../attention.ts";
 import { useCell } from "../cell.ts";
 import { language } from "../lang/index.ts";
@@ -22,15 +22,10 @@ export function CallMe({ attention }: { attention: Attention }) {
   );
 }
 
-/** Marks the page's icon while it is the shopper's turn, and calls them when a turn comes to somebody who has waited. */
+/** Marks the page's icon while it is the shopper's turn, and has them called when it comes. */
 export function useCall({ view, sale }: State, title: string, attention: Attention): void {
   const { t, tag } = language.value;
-  const before = useRef(view.name);
   const turn = view.name === "turn" && sale?.line.order !== "off";
   useEffect(() => mark(turn), [turn]);
-  useEffect(() => {
-    // A page that was loaded in the middle of a turn has nothing new to tell.
-    if (turn && before.current !== "connecting") attention.call(t.turn, title, tag);
-    before.current = view.name;
-  }, [view.name]);
+  useEffect(() => attention.follow(view.name, turn, t.turn, title, tag), [view.name]);
 }

@@ -256,6 +256,8 @@ function noticeWords(notice: Notice, state: State): string {
       return t.failed;
     case "unanswered":
       return t.unanswered;
+    case "orderEnded":
+      return t.earlier(t[notice.status]);
   }
 }
 
