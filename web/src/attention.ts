@@ -94,8 +94,7 @@ function chime(audio: AudioContext): void {
     const tone = audio.createOscillator();
     const volume = audio.createGain();
     tone.frequency.value = pitch;
-    volume.gain.setValueAtTime(0.0001, start);
-    volume.gain.exponentialRampToValueAtTime(0.25, start + 0.02);
+    volume.gain.setValueAtTime(0.2, start);
     volume.gain.exponentialRampToValueAtTime(0.0001, start + 0.7);
     tone.connect(volume).connect(audio.destination);
     tone.start(start);

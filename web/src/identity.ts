@@ -20,12 +20,12 @@ export class Store {
 
   read<T>(key: string): T | undefined {
     try {
-      const text = localStorage.getItem(key) ?? this.fallback.get(key);
-      return text ? (JSON.parse(text) as T) : undefined;
+      const text = localStorage.getItem(key);
+      if (text) return JSON.parse(text) as T;
     } catch {
-      const text = this.fallback.get(key);
-      return text ? (JSON.parse(text) as T) : undefined;
+      // The browser keeps nothing, or somebody else has written there.
     }
+    return JSON.parse(this.fallback.get(key) ?? "null") ?? undefined;
   }
 
   write(key: string, value: unknown): void {

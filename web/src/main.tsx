@@ -15,13 +15,12 @@ const TRIES = "sluice:tries"; // how often the page was loaded in a row without 
 const sale = /^\/s\/([a-z0-9][a-z0-9-]{0,62})\/?$/.exec(location.pathname)?.[1];
 const store = new Store();
 tokenFromAddress(store, sale);
-online.value = navigator.onLine;
-addEventListener("online", () => {
-  online.value = true;
-});
-addEventListener("offline", () => {
-  online.value = false;
-});
+const connect = () => {
+  online.value = navigator.onLine;
+};
+connect();
+addEventListener("online", connect);
+addEventListener("offline", connect);
 
 /** Shows the page in a language. One that cannot be fetched leaves it as it is. */
 async function setLanguage(tag: string): Promise<void> {

@@ -58,6 +58,7 @@ export function OrderView(props: { view: View & { name: "order" }; state: State;
           ) : (
             !state.changing && (
               <Ask
+                id="cancel"
                 label={t.cancel}
                 title={t.cancelAsk}
                 more={t.cancelAskMore}

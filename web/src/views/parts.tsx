@@ -1,5 +1,5 @@
 import type { ComponentChildren } from "preact";
-import { useEffect, useId, useRef, useState } from "preact/hooks";
+import { useEffect, useRef, useState } from "preact/hooks";
 import { useCell } from "../cell.ts";
 import { language } from "../lang/index.ts";
 import { now } from "../ticker.ts";
@@ -66,17 +66,24 @@ export function Announce({ subject, text }: { subject: string; text: string }) {
 }
 
 /** Does what cannot be taken back, after asking once. */
-export function Ask(props: { label: string; title: string; more: string; yes: string; no: string; run: () => void }) {
+export function Ask(props: {
+  id: string;
+  label: string;
+  title: string;
+  more: string;
+  yes: string;
+  no: string;
+  run: () => void;
+}) {
   const dialog = useRef<HTMLDialogElement>(null);
-  const id = useId();
   return (
     <>
       <button type="button" class="quiet" onClick={() => dialog.current?.showModal()}>
         {props.label}
       </button>
-      <dialog ref={dialog} aria-labelledby={`${id}-title`} aria-describedby={`${id}-more`}>
-        <h2 id={`${id}-title`}>{props.title}</h2>
-        <p id={`${id}-more`}>{props.more}</p>
+      <dialog ref={dialog} aria-labelledby={`${props.id}-title`} aria-describedby={`${props.id}-more`}>
+        <h2 id={`${props.id}-title`}>{props.title}</h2>
+        <p id={`${props.id}-more`}>{props.more}</p>
         <div class="row">
           <button type="button" class="button" onClick={() => dialog.current?.close()}>
             {props.no}

@@ -48,6 +48,7 @@ export function SaleView(props: { id: string; state: State; gate: Gate; actions:
           <Share link={() => actions.link()} />
           {inLine && (
             <Ask
+              id="leave"
               label={t.leave}
               title={t.leaveAsk}
               more={t.leaveAskMore}
