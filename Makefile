@@ -82,6 +82,11 @@ lint-web: $(MODULES)
 web: $(MODULES) ## build the pages into web/dist, which is part of the tree
 	cd web && npm run build
 
+.PHONY: web-frames
+web-frames: $(MODULES) ## record anew, from real servers, what the tests of the pages replay: web/test/frames
+	$(SERVICES) --only redis,rabbitmq,mariadb,chromium -- env RECORD=$(CURDIR)/web/test/frames \
+		go test -count=1 -run 'InARealBrowser|TestTheRestOfTheProtocol' ./cmd/sluice
+
 .PHONY: clean
 clean: ## remove what was built
 	rm -rf bin web/node_modules

@@ -48,7 +48,9 @@ export function write(journey) {
 }
 
 const START = Date.UTC(2031, 4, 17, 12); // when every recording begins
-const times = ["at", "opens_at", "closes_at", "lobby_at", "until", "created_at", "pay_by", "paid_at", "reset"];
+
+/** The fields of frames that are times. */
+export const times = ["at", "opens_at", "closes_at", "lobby_at", "until", "created_at", "pay_by", "paid_at", "reset"];
 
 /**
  * A visit as it is kept: what tells one run from another is replaced by names that are the same in every run, each
