@@ -1,9 +1,11 @@
 // What the stub server plays: for each scene the sale, and the frames that follow the welcome. Every type of frame of the
-// protocol occurs, and every view of the page has at least one scene.
+// protocol occurs, and every view of the page has at least one scene. The frames are real: they are moments of recordings of
+// real servers (see recorded.mjs), as if they had been recorded just now. Written by hand is only what no recording can
+// have, and each time it is said why.
+import { ending, frame, is, moment } from "./recorded.mjs";
 
 const minute = 60_000;
 const day = 24 * 60 * minute;
-const orderId = "019b0c5e-7d1a-7c3f-9a52-4f0e8d2b6c11";
 
 export function saleOf(id, now, change = {}) {
   return {
@@ -27,224 +29,183 @@ export function saleOf(id, now, change = {}) {
   };
 }
 
-const queued = (now, change = {}) => ({
-  type: "queued",
-  number: 5_210,
-  ahead: 1_872,
-  total: 18_240,
-  rate: 12,
-  recalled: 0,
-  eta_ms: 2.6 * minute,
-  eta_max_ms: 4.2 * minute,
-  stock: "available",
-  chance: "possible",
-  at: now,
-  ...change,
+// By hand: a crowd of a size that is not made for a picture. Its figures are as wide as any.
+const crowd = (now, change = {}) => [
+  { type: "welcome", at: now, sale: saleOf("crowd", now), user: "guest-1", seat: "seat", epoch: 1, node: "stage" },
+  {
+    type: "queued",
+    number: 5_210,
+    ahead: 1_872,
+    total: 18_240,
+    rate: 12,
+    recalled: 3,
+    eta_ms: 2.6 * minute,
+    eta_max_ms: 4.2 * minute,
+    stock: "available",
+    chance: "possible",
+    at: now,
+    ...change,
+  },
+];
+const huge = { number: 140_802, ahead: 140_219, total: 301_455, recalled: 0, chance: "unlikely" };
+
+/** What is asked for again is asked for after a minute, so that the picture can be taken in between. */
+const inAMinute = (frame) => {
+  const wait = frame.type === "moving" ? "retry_in_ms" : "retry_after_ms";
+  return wait in frame ? { ...frame, [wait]: minute } : frame;
+};
+
+/** Makes a change to frames of a type. */
+const to = (type, change) => (frame) => (frame.type === type ? { ...frame, ...change(frame) } : frame);
+
+const rest = (who, wanted, change) => moment("record-rest", who, wanted, change);
+const several = "several items, and too much";
+const queued = moment("buy", "first tab", is("queued"));
+const turn = rest("in the turn when Redis is away", is("turn"));
+
+/** A grab that is answered so, in a turn. */
+const grab = (frames, ...answers) => ({
+  frames,
+  press: [".buy"],
+  answer: (now) => answers.flatMap((answer) => answer(now)),
 });
+const answer = (who, wanted, change) => frame("record-rest", who, wanted, change);
+const refused = (who) => ({ close: ending("record-rest", who) });
+const byHand = (code, reason) => ({ close: { code, reason } });
+const lost = byHand(1013, "too slow"); // of an overloaded server
+const leave = ".links > .quiet >> nth=-1";
 
-const turn = (now, change = {}) => ({
-  type: "turn",
-  until: now + 47_000,
-  limit: 1,
-  items: [
-    { id: "black", stock: 412 },
-    { id: "white", stock: 0 },
-  ],
-  at: now,
-  ...change,
-});
-
-const order = (now, status, change = {}) => ({
-  id: orderId,
-  sale: "phone-x",
-  item: "black",
-  qty: 1,
-  status,
-  created_at: now - 2_000,
-  pay_by: now + 14 * minute + 12_000,
-  ...change,
-});
-
-const one = (price) => [{ id: "main", title: { en: "Phone X", zh: "Phone X" }, price, stock: 90, total: 100 }];
-const soon = { state: "lobby" };
-
-/** Each scene: change = fields of the sale, welcome = fields of the welcome, frames, answer = frames to a grab, close. */
+/**
+ * Each scene: frames = what is told after the hello, press = what is pressed then, answer = frames to a grab, close = how
+ * the connection ends; once = who comes back meets silence; offline = without a network.
+ */
 export const scenes = {
   connecting: { silent: true },
-  unreached: { close: 1013 },
-  crowded: {
-    unwelcome: (now) => [{ type: "limited", retry_after_ms: 60_000, limit: 20, remaining: 0, reset: now, at: now }],
+  unreached: lost,
+  crowded: { frames: answer("too many questions", is("limited"), inAMinute) },
+  scheduled: { frames: rest("before the lobby", is("none")) },
+  lobby: { frames: moment("lottery", "the shopper", is("lobby")) },
+  "lobby-fifo": { frames: rest("in a lobby in order of arrival", is("lobby")) },
+  "lobby-off": { frames: rest("in a lobby without a line", is("lobby")) },
+  // By hand, as the moment of a draw is too short.
+  drawing: {
+    frames: moment(
+      "lottery",
+      "the shopper",
+      is("lobby"),
+      to("lobby", ({ at }) => ({ opens_at: at, drawing: true, entries: 18_240 })),
+    ),
   },
-  scheduled: {
-    change: (now) => ({ state: "scheduled", opens_at: now + 3.2 * day, lobby_at: now + 3.2 * day - 30 * minute }),
-    frames: (now) => [{ type: "none", at: now }],
+  queued: { frames: queued },
+  "queued-drawn": { frames: moment("lottery", "the shopper", is("queued")) },
+  "queued-next": { frames: rest("a grab before the turn", is("queued")) },
+  "queued-possible": { frames: rest("with more people ahead than units", is("queued")) },
+  "queued-unlikely": { frames: rest("far behind", is("queued")) },
+  "queued-crowd": { frames: (now) => crowd(now) },
+  "queued-huge": { frames: (now) => crowd(now, { ...huge, eta_ms: undefined, eta_max_ms: undefined }) },
+  "queued-held": { frames: moment("soldout", "who waits behind", is("queued")) },
+  "queued-paused": { frames: moment("paused", "who waits", is("paused")) },
+  "queued-recovering": { frames: rest("in the line when Redis loses it", is("paused")) },
+  "queued-resumed": { frames: moment("paused", "who waits", is("queued", { reason: "paused" })) },
+  stale: {
+    frames: rest(
+      "back after Redis has lost the line",
+      (frame, i, all) => i > 0 && is("stale")(all[0]) && frame.type === "queued",
+    ),
   },
-  lobby: {
-    change: (now) => ({ ...soon, opens_at: now + 4 * minute + 12_000 }),
-    frames: (now) => [
-      { type: "lobby", entries: 18_240, opens_at: now + 4 * minute + 12_000, order: "lottery", at: now },
-    ],
+  reconnecting: { frames: queued, ...lost, once: true },
+  offline: { frames: queued, ...lost, once: true, offline: true },
+  moving: {
+    frames: moment("restart", "the shopper", is("moving"), inAMinute),
+    ...byHand(1012, "restarting"),
+    once: true,
   },
-  "lobby-fifo": {
-    change: (now) => ({ ...soon, opens_at: now + 42_000, line: { order: "fifo" } }),
-    welcome: { number: 314 },
-    frames: (now) => [{ type: "lobby", entries: 1_022, opens_at: now + 42_000, order: "fifo", at: now }],
+  leaving: { frames: queued, press: [leave] },
+  left: { frames: queued, press: [leave, "dialog[open] .second"] },
+  sharing: { frames: queued, press: [".links > .quiet >> nth=0"] },
+  called: { frames: queued, press: [".call input"] },
+  turn: { frames: turn },
+  "turn-urgent": {
+    frames: moment(
+      "cancel",
+      "the shopper",
+      is("turn"),
+      to("turn", ({ at }) => ({ until: at + 8_000 })),
+    ),
   },
-  "lobby-off": {
-    change: (now) => ({ ...soon, opens_at: now + 95 * minute, line: { order: "off" } }),
-    frames: (now) => [{ type: "lobby", entries: 0, opens_at: now + 95 * minute, order: "off", at: now }],
-  },
-  queued: { frames: (now) => [queued(now)] },
-  "queued-likely": {
-    frames: (now) => [
-      queued(now, { ahead: 37, number: 412, eta_ms: 3_000, eta_max_ms: 9_000, chance: "likely", recalled: 3 }),
-    ],
-  },
-  "queued-unlikely": {
-    frames: (now) => [
-      queued(now, {
-        ahead: 140_219,
-        number: 140_802,
-        total: 301_455,
-        eta_ms: undefined,
-        eta_max_ms: undefined,
-        chance: "unlikely",
-      }),
-    ],
-  },
-  "queued-next": {
-    frames: (now) => [queued(now, { ahead: 0, number: 5_210, eta_ms: 1, eta_max_ms: 900, chance: "likely" })],
-  },
-  "queued-held": { frames: (now) => [queued(now), { type: "sold_out", stock: "held", at: now }] },
-  "queued-paused": { frames: (now) => [queued(now), { type: "paused", why: "operator", at: now }] },
-  "queued-recovering": { change: () => ({ state: "recovering" }), frames: (now) => [queued(now)] },
-  "queued-resumed": {
-    frames: (now) => [queued(now), { type: "paused", why: "operator", at: now }, { type: "resumed", at: now }],
-  },
-  stale: { frames: (now) => [{ type: "stale", at: now }, queued(now)] },
-  reconnecting: { frames: (now) => [queued(now)], close: 1013, once: true },
-  offline: { frames: (now) => [queued(now)], close: 1013, once: true, offline: true },
-  moving: { frames: (now) => [queued(now), { type: "moving", retry_in_ms: 60_000, at: now }], close: 1012, once: true },
-  turn: { frames: (now) => [turn(now)] },
-  "turn-many": {
-    change: () => ({ limit: 5 }),
-    frames: (now) => [
-      turn(now, {
-        limit: 5,
-        items: [
-          { id: "black", stock: 412 },
-          { id: "white", stock: 31 },
-        ],
-      }),
-    ],
-  },
-  "turn-one": {
-    change: () => ({ items: one(129900), currency: "USD" }),
-    frames: (now) => [turn(now, { items: [{ id: "main", stock: 90 }], until: now + 8_000 })],
-  },
+  "turn-many": { frames: rest(several, is("turn")) },
+  "turn-off": { frames: rest("without a line", is("turn")) },
+  // By hand: an item without a price, in a currency that the recordings do not have.
   "turn-free": {
-    change: () => ({ items: one(undefined), line: { order: "off" } }),
-    frames: (now) => [turn(now, { items: [{ id: "main", stock: 90 }], until: now + 60 * minute })],
+    frames: moment(
+      "cancel",
+      "the shopper",
+      is("turn"),
+      to("welcome", ({ sale }) => ({
+        sale: { ...sale, currency: "USD", items: [{ ...sale.items[0], price: undefined }] },
+      })),
+    ),
   },
-  "turn-paused": { frames: (now) => [turn(now), { type: "paused", why: "operator", at: now }] },
-  grabbing: { frames: (now) => [turn(now)], grab: true, answer: () => [] },
-  "grabbing-limited": {
-    frames: (now) => [turn(now)],
-    grab: true,
-    answer: (now) => [{ type: "limited", retry_after_ms: 60_000, limit: 20, remaining: 0, reset: now, at: now }],
+  "turn-paused": { frames: moment("paused", "who is called", is("paused")) },
+  grabbing: grab(turn),
+  "grabbing-limited": grab(
+    turn,
+    answer("too many questions", (frame) => is("limited")(frame) && frame.id, inAMinute),
+  ),
+  "grabbing-busy": grab(turn, answer("in the turn when Redis is away", is("error"), inAMinute)),
+  "grab-item-held": grab(rest(several, is("turn")), answer(several, is("sold_out", { stock: "held" }))),
+  "grab-item-gone": grab(rest(several, is("turn")), answer(several, is("sold_out", { stock: "gone" }))),
+  "grab-fewer": grab(rest(several, is("turn")), answer(several, is("sold_out", { stock: "available" }))),
+  "grab-no-turn": grab(turn, answer("a turn that ran out", is("no_turn")), answer("a turn that ran out", is("missed"))),
+  "grab-not-open": grab(turn, answer("without a line, in a pause", is("not_open"))),
+  "grab-error": grab(turn, answer(several, is("error"))),
+  success: grab(turn, frame("lottery", "the shopper", is("success"))),
+  already: grab(rest(several, is("turn")), answer(several, is("already"))),
+  confirmed: { frames: moment("lottery", "the shopper", is("order", { status: "confirmed" })) },
+  // By hand, in the one field that says it: no recording has a payment provider.
+  "confirmed-elsewhere": {
+    frames: moment(
+      "lottery",
+      "the shopper",
+      is("order", { status: "confirmed" }),
+      to("welcome", () => ({ payment: "provider" })),
+    ),
   },
-  "grabbing-busy": {
-    frames: (now) => [turn(now)],
-    grab: true,
-    answer: (now) => [{ type: "error", code: "unavailable", msg: "…", retry_after_ms: 60_000, at: now }],
+  "confirmed-free": { frames: moment("buy", "first tab", is("order", { status: "confirmed" })) },
+  cancelling: {
+    frames: moment("lottery", "the shopper", is("order", { status: "confirmed" })),
+    press: [".view .row > .quiet"],
   },
-  "grab-item-gone": {
-    frames: (now) => [
-      turn(now, {
-        items: [
-          { id: "black", stock: 2 },
-          { id: "white", stock: 31 },
-        ],
-      }),
-    ],
-    grab: true,
-    answer: (now) => [{ type: "sold_out", item: "black", stock: "gone", at: now }],
-  },
-  "grab-fewer": {
-    change: () => ({ limit: 5 }),
-    frames: (now) => [turn(now, { limit: 5 })],
-    grab: true,
-    answer: (now) => [{ type: "sold_out", item: "black", stock: "available", left: 1, at: now }],
-  },
-  "grab-no-turn": {
-    frames: (now) => [turn(now)],
-    grab: true,
-    answer: (now) => [
-      { type: "no_turn", state: "open", at: now },
-      { type: "missed", why: "expired", at: now },
-    ],
-  },
-  "grab-not-open": {
-    frames: (now) => [turn(now)],
-    grab: true,
-    answer: (now) => [{ type: "not_open", state: "paused", at: now }],
-  },
-  "grab-error": {
-    frames: (now) => [turn(now)],
-    grab: true,
-    answer: (now) => [{ type: "error", code: "invalid", msg: "…", at: now }],
-  },
-  success: {
-    frames: (now) => [turn(now)],
-    grab: true,
-    answer: (now) => [{ type: "success", order: order(now, "reserved"), at: now }],
-  },
-  confirmed: {
-    frames: (now) => [turn(now)],
-    grab: true,
-    answer: (now) => [
-      { type: "success", order: order(now, "reserved"), at: now },
-      { type: "order", order: order(now, "confirmed"), at: now },
-    ],
-  },
-  "confirmed-free": {
-    frames: (now) => [{ type: "order", order: order(now, "confirmed", { pay_by: undefined }), at: now }],
-  },
-  paid: { frames: (now) => [{ type: "order", order: order(now, "paid", { qty: 2 }), at: now }] },
-  already: {
-    frames: (now) => [turn(now)],
-    grab: true,
-    answer: (now) => [{ type: "already", order: order(now, "reserved"), at: now }],
-  },
-  cancelled: { frames: (now) => [{ type: "order", order: order(now, "cancelled"), at: now }] },
-  expired: { frames: (now) => [{ type: "order", order: order(now, "expired"), at: now }] },
-  rejected: { frames: (now) => [{ type: "order", order: order(now, "rejected"), at: now }] },
-  held: { frames: (now) => [turn(now), { type: "sold_out", stock: "held", at: now }] },
-  gone: { frames: (now) => [queued(now), { type: "sold_out", stock: "gone", at: now }] },
-  missed: { frames: (now) => [{ type: "missed", why: "expired", at: now }] },
-  absent: { frames: (now) => [{ type: "missed", why: "absent", at: now }] },
-  paused: {
-    change: () => ({ state: "paused", line: { order: "off" } }),
-    frames: (now) => [{ type: "paused", why: "operator", at: now }],
-  },
-  closed: { change: () => ({ state: "closed" }), frames: (now) => [{ type: "closed", why: "ended", at: now }] },
-  none: { frames: (now) => [{ type: "none", at: now }] },
-  left: { frames: (now) => [queued(now)], leave: true },
-  leaving: { frames: (now) => [queued(now)], ask: true },
-  "refused-token": { close: 4401, reason: "the token is not valid" },
-  "refused-denied": { close: 4403, reason: "denied" },
-  "refused-code": { close: 4403, reason: "code_needed" },
-  "refused-code-used": { close: 4403, reason: "code_used" },
-  "refused-tabs": { close: 4409, reason: "too many connections for this seat" },
-  "no-sale": { close: 4404, reason: "no such sale" },
+  paid: { frames: rest(several, is("order", { status: "paid" })) },
+  cancelled: { frames: moment("cancel", "the shopper", is("order", { status: "cancelled" })) },
+  expired: { frames: rest("an order that is not paid in time", is("order", { status: "expired" })) },
+  rejected: { frames: rest("an order that is nowhere", is("order", { status: "rejected" })) },
+  held: { frames: moment("soldout", "the shopper", is("sold_out", { stock: "held" })) },
+  gone: { frames: moment("soldout", "who waits behind", is("sold_out", { stock: "gone" })) },
+  missed: { frames: moment("missed", "the shopper", is("missed")) },
+  absent: { frames: rest("a place that is left while nobody was there", is("missed")) },
+  paused: { frames: rest("coming into a pause", is("paused")) },
+  closed: { frames: moment("paused", "who waits", is("closed")) },
+  none: { frames: moment("share", "at home", is("none")) },
+  "refused-token": refused("a bad token"),
+  "refused-message": refused("a bad message"),
+  "refused-origin": refused("a page of another origin"),
+  "refused-tabs": refused("too many devices"),
+  "no-sale": refused("no such sale"),
+  // By hand: sales that ask for codes are yet to come.
+  "refused-code": byHand(4403, "code_needed"),
+  "refused-code-used": byHand(4403, "code_used"),
 };
+
+/** Scenes that look the same, and why. */
+export const alike = [];
 
 /** What the list of sales shows. */
 export function listOf(now) {
   return [
     saleOf("queued", now),
     saleOf("lobby", now, {
-      ...soon,
+      state: "lobby",
       opens_at: now + 4 * minute,
       title: { en: "Concert, row by row", zh: "演唱会门票" },
       waiting: 921,

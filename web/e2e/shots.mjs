@@ -1,11 +1,12 @@
 // Takes a picture of every view, in both languages, wide and narrow, light and dark, into $SHOTS (default /tmp/shots), with
-// a contact sheet for each kind. Fails on anything the browser complains of, on what axe finds, and on what does not fit
-// into 320 px. Names of scenes as arguments take only those; KINDS=en-wide-light,… only those kinds.
+// a contact sheet for each kind. Fails on anything the browser complains of, on what axe finds, on what does not fit into
+// 320 px, and on two scenes that look the same and are not said to. Names of scenes as arguments take only those; KINDS=en-wide-light,… only those kinds.
+import { createHash } from "node:crypto";
 import { mkdirSync, readFileSync } from "node:fs";
 import { createRequire } from "node:module";
 import { join } from "node:path";
 import { openBrowser } from "./browser.mjs";
-import { scenes } from "./scenes.mjs";
+import { alike, scenes } from "./scenes.mjs";
 import { openStage } from "./stage.mjs";
 
 const folder = process.env.SHOTS || "/tmp/shots";
@@ -46,6 +47,7 @@ for (const { name: kind, locale, wide, scheme, inspect } of kinds) {
       colorScheme: scheme,
       viewport: wide ? { width: 1280, height: 800 } : { width: 360, height: 740 },
       deviceScaleFactor: wide ? 1 : 2,
+      reducedMotion: "reduce", // what turns would make two pictures of the same scene differ
     });
     const page = await context.newPage();
     const note = (what) => problems.push(`${kind} ${name}: ${what}`);
@@ -57,13 +59,27 @@ for (const { name: kind, locale, wide, scheme, inspect } of kinds) {
     page.on("request", (request) => {
       if (!request.url().startsWith(stage.url)) note(`asked another host: ${request.url()}`);
     });
+    let heard = 0;
+    let closed = 0;
+    page.on("websocket", (socket) => {
+      socket.on("framereceived", () => heard++);
+      socket.on("close", () => closed++);
+    });
+    Object.assign(stage.played, { asked: 0, told: 0 });
+    /** Waits until the page has asked so much, and has heard and drawn all that it was told. */
+    const settled = async (asked, ends) => {
+      const { played } = stage;
+      while (played.asked < asked || heard < played.told || (ends && closed === 0)) await page.waitForTimeout(20);
+      await page.evaluate(() => new Promise((drawn) => requestAnimationFrame(() => requestAnimationFrame(drawn))));
+    };
     await page.goto(stage.url + path);
-    await page.waitForTimeout(150);
-    if (scene?.grab) await page.locator(".buy").click();
-    if (scene?.leave || scene?.ask) await page.locator(".quiet").click();
-    if (scene?.leave) await page.locator("dialog .second").click();
-    if (scene?.offline) await context.setOffline(true);
-    await page.waitForTimeout(scene?.once ? 500 : 250);
+    if (scene) {
+      await settled(1, scene.close && !scene.offline);
+      for (const what of scene.press ?? []) await page.locator(what).click();
+      if (scene.offline) await context.setOffline(true);
+      await settled(scene.answer ? 2 : 1, scene.close);
+    } else await page.waitForLoadState("networkidle");
+    await page.waitForTimeout(60); // the last of what is drawn late, such as the code in a dialog
     const file = join(folder, `${kind}-${name}.png`);
     await page.screenshot({ path: file, fullPage: !wide });
     taken.push({ name, file });
@@ -90,6 +106,7 @@ for (const { name: kind, locale, wide, scheme, inspect } of kinds) {
     }
     await context.close();
   }
+  for (const [one, other] of twins(taken)) problems.push(`${kind}: ${one} looks the same as ${other}`);
   const sheet = await browser.newPage({ viewport: { width: 2000, height: 1000 } });
   const cell = wide ? 380 : 190;
   const image = (file) => `data:image/png;base64,${readFileSync(file).toString("base64")}`;
@@ -100,6 +117,20 @@ for (const { name: kind, locale, wide, scheme, inspect } of kinds) {
   );
   await sheet.screenshot({ path: join(folder, `sheet-${kind}.png`), fullPage: true });
   await sheet.close();
+}
+
+/** The pairs of pictures that are the same though nobody has said that they are. */
+function twins(taken) {
+  const seen = new Map();
+  const pairs = [];
+  for (const { name, file } of taken) {
+    const hash = createHash("sha256").update(readFileSync(file)).digest("hex");
+    const other = seen.get(hash);
+    const said = alike.some((pair) => pair.includes(name) && pair.includes(other));
+    if (other && !said) pairs.push([name, other]);
+    if (!other) seen.set(hash, name);
+  }
+  return pairs;
 }
 
 await browser.close();

@@ -5,19 +5,23 @@ import { createServer } from "node:http";
 import { extname } from "node:path";
 import { fileURLToPath } from "node:url";
 import { WebSocketServer } from "ws";
-import { listOf, saleOf, scenes } from "./scenes.mjs";
+import { listOf, scenes } from "./scenes.mjs";
 
 const types = { ".js": "text/javascript", ".css": "text/css", ".svg": "image/svg+xml", ".html": "text/html" };
 const policy =
   "default-src 'self'; connect-src 'self'; img-src 'self' data:; object-src 'none'; base-uri 'none'; form-action 'self'; frame-ancestors 'none'";
 
-/** Starts the stage on a free port, or the one given; returns its address and what ends it. */
+/**
+ * Starts the stage on a free port, or the one given; returns its address, what has been played since somebody set that to
+ * nothing (frames that were told and asked), and what ends it.
+ */
 export async function openStage(port = 0) {
   const options = { sales: "some", guests: true };
+  const played = { asked: 0, told: 0 };
   const server = createServer((request, response) => answer(request, response, options));
   const sockets = new WebSocketServer({ server, handleProtocols: () => "sluice.v1" });
   sockets.on("connection", (socket, request) =>
-    play(socket, new URL(request.url, "http://stage").pathname.split("/").at(-1)),
+    play(socket, new URL(request.url, "http://stage").pathname.split("/").at(-1), played),
   );
   await new Promise((resolve) => server.listen(port, "127.0.0.1", resolve));
   const close = () => {
@@ -25,7 +29,7 @@ export async function openStage(port = 0) {
     server.closeAllConnections();
     return new Promise((resolve) => server.close(resolve));
   };
-  return { url: `http://127.0.0.1:${server.address().port}`, options, close };
+  return { url: `http://127.0.0.1:${server.address().port}`, options, played, close };
 }
 
 function answer(request, response, options) {
@@ -57,36 +61,26 @@ function answer(request, response, options) {
   }
 }
 
-function play(socket, name) {
+function play(socket, name, played) {
   const scene = scenes[name];
-  const send = (frame) => socket.send(JSON.stringify(frame));
+  const send = (frame) => {
+    socket.send(JSON.stringify(frame));
+    played.told++;
+  };
   if (!scene) return socket.close(4404, "no such sale");
   socket.on("message", (data) => {
     const frame = JSON.parse(String(data));
     const now = Date.now();
+    played.asked++;
     if (frame.type === "leave") return socket.close(1000, "you have left the line");
     if (frame.type === "grab") {
       for (const reply of scene.answer?.(now) ?? []) send(reply.type === "order" ? reply : { ...reply, id: frame.id });
       return;
     }
     if (scene.silent || (scene.once && frame.seat)) return; // who comes back meets silence, so that the banner stays
-    if (scene.unwelcome) return scene.unwelcome(now).forEach(send);
-    if (scene.frames) {
-      const sale = saleOf(name, now, scene.change?.(now));
-      send({
-        type: "welcome",
-        at: now,
-        sale,
-        user: "guest-1",
-        seat: "seat",
-        epoch: 1,
-        node: "stage",
-        payment: "demo",
-        ...scene.welcome,
-      });
-      scene.frames(now).forEach(send);
-    }
-    if (scene.close) setTimeout(() => socket.close(scene.close, scene.reason ?? ""), scene.once ? 150 : 0);
+    for (const told of [scene.frames?.(now) ?? []].flat()) send(told);
+    const { close } = scene;
+    if (close) setTimeout(() => socket.close(close.code, close.reason), scene.once ? 150 : 0);
   });
 }
 
