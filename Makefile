@@ -28,7 +28,7 @@ down: ## stop it; the data stays
 
 .PHONY: test
 test: ## run all tests on services of their own, which end with them
-	$(SERVICES) -- $(MAKE) --keep-going test-go test-web
+	$(SERVICES) -- $(MAKE) --keep-going test-go test-web test-pages
 	$(MAKE) test-faults SEEDS=1-3 REPORT=
 	$(MAKE) test-bench
 
@@ -81,6 +81,17 @@ lint-web: $(MODULES)
 .PHONY: web
 web: $(MODULES) ## build the pages into web/dist, which is part of the tree
 	cd web && npm run build
+
+.PHONY: test-pages
+test-pages: $(MODULES) ## look at every state of the pages in a browser: what axe finds, what does not fit, what looks the same
+	$(SERVICES) --install chromium
+	cd web && KINDS=en-wide-light,zh-narrow-dark npm run shots
+
+.PHONY: gallery
+gallery: $(MODULES) ## take the pictures of docs/pages.md
+	@fc-list :lang=zh | grep -q . || { echo "Chinese needs a font, such as that of the package fonts-noto-cjk"; exit 1; }
+	$(SERVICES) --install chromium
+	cd web && npm run gallery
 
 .PHONY: web-frames
 web-frames: $(MODULES) ## record anew, from real servers, what the tests of the pages replay: web/test/frames
