@@ -20,13 +20,17 @@ const sensible: Record<SaleState, readonly Control[]> = {
 
 /**
  * The controls that are enabled. A sale can be paused before it opens, and its state does not say so: then the newest word
- * in the log does, and where that is not known both stay possible.
+ * in the log does, and where that is not known, since more of the log was not read, both stay possible.
  */
-export function enabled(state: SaleState | undefined, log: readonly LogEntry[] | undefined): ReadonlySet<Control> {
+export function enabled(
+  state: SaleState | undefined,
+  log: readonly LogEntry[] | undefined,
+  more = false,
+): ReadonlySet<Control> {
   const set = new Set(state ? sensible[state] : []);
   if ((state === "scheduled" || state === "lobby") && log) {
     const last = log.find(({ action }) => action === "pause" || action === "resume");
-    set.delete(last?.action === "pause" ? "pause" : "resume");
+    if (last || !more) set.delete(last?.action === "pause" ? "pause" : "resume");
   }
   return set;
 }

@@ -3,6 +3,7 @@ import { act } from "../../src/console/act.ts";
 import { Api, type Problem } from "../../src/console/api.ts";
 import { Checker, type Verdict } from "../../src/console/check.ts";
 import { controls, enabled } from "../../src/console/controls.ts";
+import { toLocal } from "../../src/console/local-time.ts";
 import { ChangeLog } from "../../src/console/log.ts";
 import { routeOf } from "../../src/console/route.ts";
 import { Session } from "../../src/console/session.ts";
@@ -124,6 +125,8 @@ describe("controls", () => {
     expect(enabled("lobby", []).has("resume")).toBe(false);
     const paused = enabled("lobby", [entry({ action: "line" }), entry({ action: "pause" })]);
     expect([paused.has("pause"), paused.has("resume")]).toEqual([false, true]);
+    const unknown = enabled("scheduled", [entry({ action: "line" })], true);
+    expect([unknown.has("pause"), unknown.has("resume")]).toEqual([true, true]);
   });
 
   it("send only what was changed", async () => {
@@ -148,6 +151,18 @@ describe("controls", () => {
         }),
       );
     }
+    const count = asked.length;
+    const same = {
+      rate: "500",
+      active: "2000",
+      ratio: "5",
+      closes_at: toLocal(sale().closes_at),
+      "total black": "600",
+    };
+    for (const control of ["line", "extend", "stock"] as const) {
+      expect(await act(api, sale(), control, fields(same))).toBe(false);
+    }
+    expect(asked).toHaveLength(count);
     const bodies = asked.map(({ url, init }) => [url.split("/").at(-1), init.body && JSON.parse(String(init.body))]);
     expect(bodies).toEqual([
       ["open", undefined],

@@ -2,14 +2,16 @@ import { signal } from "@preact/signals";
 import { type ComponentChild, render } from "preact";
 import { act } from "preact/test-utils";
 import { afterEach, beforeEach, describe, expect, it, vi } from "vitest";
-import { Problem } from "../../src/console/api.ts";
+import { act as doIt } from "../../src/console/act.ts";
+import { Api, Problem } from "../../src/console/api.ts";
+import type { Control } from "../../src/console/controls.ts";
 import { History } from "../../src/console/history.ts";
 import { choose, language, languages, speak } from "../../src/console/lang/index.ts";
 import type { Live } from "../../src/console/live.ts";
 import type { ChangeLog } from "../../src/console/log.ts";
 import { Session } from "../../src/console/session.ts";
 import { now } from "../../src/console/ticking.ts";
-import type { About, LiveFrame, LogEntry, OrderRow } from "../../src/console/types.ts";
+import type { About, LiveFrame, LogEntry, OrderRow, Sale } from "../../src/console/types.ts";
 import { Controls } from "../../src/console/views/controls.tsx";
 import { LiveView } from "../../src/console/views/live.tsx";
 import { OrdersView } from "../../src/console/views/orders.tsx";
@@ -318,6 +320,68 @@ describe("controls", () => {
     act(() => root.querySelector<HTMLFormElement>("dialog form")?.requestSubmit());
     await settle();
     expect(doing.mock.calls[0]).toBeDefined();
+    expect(root.querySelector("dialog")).toBeNull();
+  });
+});
+
+describe("dialogs", () => {
+  it("change nothing that another operator changed while they were open", async () => {
+    const sent: [string, unknown][] = [];
+    const api = new Api({
+      token: () => "t",
+      language: () => "en",
+      onRefused: () => {},
+      fetch: async (url, init) => {
+        sent.push([String(url).split("/").at(-1) ?? "", JSON.parse(String(init?.body))]);
+        return new Response("{}");
+      },
+    });
+    const did: boolean[] = [];
+    const doing = async (control: Control, asked: Sale, fields: FormData) => {
+      did.push(await doIt(api, asked, control, fields));
+    };
+    const controls = (change: Partial<Sale> = {}) => <Controls sale={sale(change)} log={[]} act={doing} />;
+    const { line, items } = sale();
+    for (const words of ["Line…", "Closing time…", "Stock…"]) {
+      show("en", controls());
+      press(button(words));
+      show(
+        "en",
+        controls({
+          line: { ...line, active: 77 },
+          closes_at: "2031-05-17T14:00:00Z",
+          items: items.map((item) => ({ ...item, stock: item.stock + 50 })),
+        }),
+      );
+      const rate = root.querySelector<HTMLInputElement>("[name=rate]");
+      if (rate) rate.value = "9";
+      act(() => root.querySelector<HTMLFormElement>("dialog form")?.requestSubmit());
+      await settle();
+    }
+    expect(sent).toEqual([["line", { rate: 9 }]]);
+    expect(did).toEqual([true, false, false]);
+  });
+
+  it("stay until the server has answered", async () => {
+    let refuse = (_: Problem) => {};
+    const doing = () =>
+      new Promise<void>((_, reject) => {
+        refuse = reject;
+      });
+    show("en", <Controls sale={sale()} log={[]} act={doing} />);
+    press(button("Pause"));
+    act(() => root.querySelector<HTMLFormElement>("dialog form")?.requestSubmit());
+    expect(button("Cancel")?.disabled).toBe(true);
+    const cancel = new Event("cancel", { cancelable: true });
+    act(() => void root.querySelector("dialog")?.dispatchEvent(cancel));
+    expect(cancel.defaultPrevented).toBe(true);
+    act(() => root.querySelector("dialog")?.close());
+    expect(root.querySelector("dialog")?.open).toBe(true);
+    refuse(new Problem(409, "conflict", "it is too late"));
+    await settle();
+    expect(root.querySelector("dialog [role=alert]")?.textContent).toContain("it is too late");
+    press(button("Cancel"));
+    await settle();
     expect(root.querySelector("dialog")).toBeNull();
   });
 });

@@ -10,7 +10,7 @@ import { itemTitle } from "./words.ts";
 interface Props {
   control: Control;
   sale: Sale;
-  act: (fields: FormData) => Promise<void>;
+  act: (asked: Sale, fields: FormData) => Promise<void>;
   onClose: () => void;
 }
 
@@ -22,29 +22,46 @@ export function Ask({ control, sale, act, onClose }: Props) {
   const [problem, setProblem] = useState<Problem>();
   // What the sale was when it was asked: figures that come in meanwhile must not change what is being typed.
   const [asked] = useState(sale);
+  // Until the server has answered the dialog stays, or nobody would read that it said no.
+  const underWay = useRef(false);
+  const closed = () => {
+    // A browser may ask only once whether Escape may close a dialog.
+    if (underWay.current) dialog.current?.showModal();
+    else onClose();
+  };
   useEffect(() => dialog.current?.showModal(), []);
   const submit = async (event: SubmitEvent & { currentTarget: HTMLFormElement }) => {
     event.preventDefault();
     const fields = new FormData(event.currentTarget);
     setBusy(true);
+    underWay.current = true;
     setProblem(undefined);
     try {
-      await act(fields);
+      await act(asked, fields);
+      underWay.current = false;
       dialog.current?.close();
     } catch (error) {
+      underWay.current = false;
       setProblem(problemOf(error));
     }
     setBusy(false);
   };
   return (
-    <dialog ref={dialog} class="ask" aria-labelledby="ask" aria-describedby="ask-more" onClose={onClose}>
+    <dialog
+      ref={dialog}
+      class="ask"
+      aria-labelledby="ask"
+      aria-describedby="ask-more"
+      onCancel={(event) => underWay.current && event.preventDefault()}
+      onClose={closed}
+    >
       <form onSubmit={submit}>
         <h2 id="ask">{t.ask[control]}</h2>
         <p id="ask-more">{consequence(control, sale)}</p>
         {!isMove(control) && <Fields control={control} sale={asked} />}
         <ProblemLine problem={problem} title={t.refusedTitle} />
         <div class="row">
-          <button type="button" class="button second" onClick={() => dialog.current?.close()}>
+          <button type="button" class="button second" disabled={busy} onClick={() => dialog.current?.close()}>
             {t.cancel}
           </button>
           <button type="submit" class={control === "close" ? "button danger" : "button"} disabled={busy}>

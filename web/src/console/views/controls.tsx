@@ -7,14 +7,15 @@ import { Ask } from "./ask.tsx";
 interface Props {
   sale: Sale;
   log: LogEntry[] | undefined;
-  act: (control: Control, fields: FormData) => Promise<void>;
+  more?: boolean; // the log goes further back than what is known of it
+  act: (control: Control, asked: Sale, fields: FormData) => Promise<void>;
 }
 
 /** What can be done to the sale now. Each asks first. */
-export function Controls({ sale, log, act }: Props) {
+export function Controls({ sale, log, more = false, act }: Props) {
   const { t } = language.value;
   const [asking, setAsking] = useState<Control>();
-  const possible = enabled(sale.state, log);
+  const possible = enabled(sale.state, log, more);
   return (
     <>
       {/* biome-ignore lint/a11y/useSemanticElements: a fieldset is for what is filled in */}
@@ -32,7 +33,12 @@ export function Controls({ sale, log, act }: Props) {
         ))}
       </div>
       {asking && (
-        <Ask control={asking} sale={sale} act={(fields) => act(asking, fields)} onClose={() => setAsking(undefined)} />
+        <Ask
+          control={asking}
+          sale={sale}
+          act={(asked, fields) => act(asking, asked, fields)}
+          onClose={() => setAsking(undefined)}
+        />
       )}
     </>
   );

@@ -48,8 +48,9 @@ export function SalePage({ session, id, part }: { session: Session; id: string; 
           <Controls
             sale={sale}
             log={log.entries.value}
-            act={async (control, fields) => {
-              await act(api, sale, control, fields);
+            more={log.more.value}
+            act={async (control, asked, fields) => {
+              if (!(await act(api, asked, control, fields))) return;
               setDone(control);
               void log.refresh();
             }}
