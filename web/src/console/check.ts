@@ -9,10 +9,12 @@ export type Verdict =
 
 /** Typing has to rest for so long before the server is asked. */
 const REST_MS = 400;
+/** A server that was not there is asked again after so long. */
+const AGAIN_MS = 3_000;
 
 /**
  * Has the server check a file while it is being written. Only the answer to the newest file counts. taken are the ids that
- * a new sale may not have: its file would silently change the sale that has it.
+ * a new sale may not have: its file would silently change the sale that has it. While they are not known, nothing is sound.
  */
 export class Checker {
   private timer: ReturnType<typeof setTimeout> | undefined;
@@ -23,11 +25,11 @@ export class Checker {
     private readonly tell: (verdict: Verdict) => void,
   ) {}
 
-  check(file: SaleFile, unchanged: boolean, taken: ReadonlySet<string>): void {
+  check(file: SaleFile, unchanged: boolean, taken: ReadonlySet<string> | undefined): void {
     this.stop();
-    const kind = unchanged ? "unchanged" : !validId(file.id) ? "id" : taken.has(file.id) ? "taken" : "checking";
+    const kind = unchanged ? "unchanged" : !validId(file.id) ? "id" : taken?.has(file.id) ? "taken" : "checking";
     this.tell({ kind });
-    if (kind === "checking") this.timer = setTimeout(() => void this.ask(file), REST_MS);
+    if (kind === "checking" && taken) this.timer = setTimeout(() => void this.ask(file), REST_MS);
   }
 
   stop(): void {
@@ -46,6 +48,11 @@ export class Checker {
     } catch (error) {
       verdict = { kind: "problem", problem: problemOf(error) };
     }
-    if (!asking.signal.aborted) this.tell(verdict);
+    if (asking.signal.aborted) return;
+    this.tell(verdict);
+    // That says nothing about the file, and nobody has to type only to have it checked.
+    if (verdict.kind === "problem" && [0, 503].includes(verdict.problem.status)) {
+      this.timer = setTimeout(() => void this.ask(file), AGAIN_MS);
+    }
   }
 }

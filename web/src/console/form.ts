@@ -88,6 +88,43 @@ export function formOf(sale: Sale): Form {
   };
 }
 
+/**
+ * The form as it is for a sale that has changed since: what was typed stays, and everything else is as the sale has it now.
+ * origin is the sale that the form was of.
+ */
+export function rebase(form: Form, origin: Sale, now: Sale): Form {
+  const [was, is] = [formOf(origin), formOf(now)];
+  const { title, items, ...plain } = form;
+  return {
+    ...pick(plain, was, is),
+    title: pick(title, was.title, is.title),
+    items: rebaseItems(items, was.items, is.items),
+  };
+}
+
+/** What differs from before as it was typed, everything else as it is. An entry that is absent is an empty one. */
+function pick<T extends object>(typed: T, was: { [name in keyof T]?: unknown }, is: Partial<T>): T {
+  const picked = { ...is, ...typed };
+  for (const name of Object.keys(picked) as (keyof T)[]) {
+    if ((typed[name] ?? "") === (was[name] ?? "")) picked[name] = (is[name] ?? "") as T[keyof T];
+  }
+  return picked;
+}
+
+function rebaseItems(typed: FormItem[], was: FormItem[], is: FormItem[]): FormItem[] {
+  const of = (items: FormItem[], id: string) => items.find((item) => item.id === id);
+  // An id that is typed twice stays twice, and the server says what is wrong with that.
+  const fresh = typed.filter((item) => !of(was, item.id) || of(typed, item.id) !== item);
+  const kept = is.flatMap((after) => {
+    const [before, item] = [of(was, after.id), of(typed, after.id)];
+    if (!before) return of(fresh, after.id) ? [] : [after];
+    if (!item) return [];
+    const { title, key, ...plain } = item;
+    return [{ ...pick(plain, before, after), key, title: pick(title, before.title, after.title) }];
+  });
+  return [...kept, ...fresh];
+}
+
 /** The sale file that a form says. before is the sale that is edited, whose access rules no form shows and none may lose. */
 export function fileOf(form: Form, before?: Sale): SaleFile {
   const title = textOf(form.title);

@@ -1,6 +1,6 @@
 import { describe, expect, it, vi } from "vitest";
 import { act } from "../../src/console/act.ts";
-import { Api, type Problem } from "../../src/console/api.ts";
+import { Api, Problem } from "../../src/console/api.ts";
 import { Checker, type Verdict } from "../../src/console/check.ts";
 import { controls, enabled } from "../../src/console/controls.ts";
 import { toLocal } from "../../src/console/local-time.ts";
@@ -202,6 +202,37 @@ describe("checking while typing", () => {
     await vi.advanceTimersByTimeAsync(1000);
     expect(told.slice(-3)).toEqual(["id", "taken", "unchanged"]);
     expect(asked).toBe(2);
+    vi.useRealTimers();
+  });
+
+  it("asks again by itself when the server was not there, and not when it said no", async () => {
+    vi.useFakeTimers();
+    const answers = [new Problem(0, "unreached", ""), new Problem(503, "unavailable", ""), undefined];
+    const told: Verdict["kind"][] = [];
+    const put = vi.fn(async () => {
+      const answer = answers.shift();
+      if (answer) throw answer;
+      return sale();
+    });
+    const checker = new Checker({ put }, ({ kind }) => told.push(kind));
+    checker.check(file(), false, new Set());
+    await vi.advanceTimersByTimeAsync(20_000);
+    expect(told).toEqual(["checking", "problem", "problem", "sound"]);
+    answers.push(new Problem(422, "invalid", "no"), undefined);
+    checker.check(file(), false, new Set());
+    await vi.advanceTimersByTimeAsync(20_000);
+    expect(told.at(-1)).toBe("problem");
+    expect(put).toHaveBeenCalledTimes(4);
+    vi.useRealTimers();
+  });
+
+  it("finds nothing sound while it is not known which ids are taken", async () => {
+    vi.useFakeTimers();
+    const told: Verdict["kind"][] = [];
+    const checker = new Checker({ put: async () => sale() }, ({ kind }) => told.push(kind));
+    checker.check(file(), false, undefined);
+    await vi.advanceTimersByTimeAsync(5_000);
+    expect(told).toEqual(["checking"]);
     vi.useRealTimers();
   });
 });

@@ -1,7 +1,17 @@
 import { describe, expect, it } from "vitest";
-import { emptyForm, emptyItem, fileOf, fixedFields, formOf, validId } from "../../src/console/form.ts";
+import {
+  emptyForm,
+  emptyItem,
+  type FormItem,
+  fileOf,
+  fixedFields,
+  formOf,
+  rebase,
+  validId,
+} from "../../src/console/form.ts";
 import { parseDuration, tidyDuration } from "../../src/console/go-duration.ts";
 import { fromLocal, toLocal } from "../../src/console/local-time.ts";
+import type { Sale } from "../../src/console/types.ts";
 import { file, sale, T } from "./sample.ts";
 
 describe("a form of a sale", () => {
@@ -46,6 +56,45 @@ describe("a form of a sale", () => {
     const shown = sale({ opens_at: "2031-05-17T19:50:00.123+08:00" });
     const form = { ...formOf(shown), closes_at: toLocal("2031-05-17T15:30:00Z") };
     expect(fileOf(form, shown)).toMatchObject({ opens_at: shown.opens_at, closes_at: "2031-05-17T15:30:00.000Z" });
+  });
+
+  it("keeps what was typed when the sale changes, and takes over everything else", () => {
+    const origin = sale({ title: { en: "Phone X", fr: "Téléphone X" } });
+    const form = formOf(origin);
+    const [black, white] = form.items as [FormItem, FormItem];
+    const typed = {
+      ...form,
+      hold: "1h",
+      title: { ...form.title, en: "Phone Y" },
+      items: [{ ...black, stock: "700" }, white, { ...emptyItem("red"), stock: "5" }, { ...emptyItem("black") }],
+    };
+    const [first, second] = origin.items as [Sale["items"][0], Sale["items"][0]];
+    const now = sale({
+      title: { en: "Phone", zh: "手机" },
+      limit: 3,
+      hold: "20m0s",
+      line: { ...origin.line, rate: 9 },
+      closes_at: "2031-05-17T14:00:00.5Z",
+      items: [
+        { ...second, stock: 450 },
+        { ...first, price: 1, stock: 650 },
+        { id: "blue", stock: 8 },
+      ],
+    });
+    const next = rebase(typed, origin, now);
+    expect(next).toMatchObject({ hold: "1h", limit: "3", rate: "9", active: "2000", opens_at: form.opens_at });
+    expect(fileOf(next, now)).toMatchObject({ title: { en: "Phone Y", zh: "手机" }, closes_at: now.closes_at });
+    expect(next.items.map(({ id, stock, price }) => [id, stock, price])).toEqual([
+      ["white", "450", "319900"],
+      ["black", "700", "1"],
+      ["blue", "8", ""],
+      ["red", "5", ""],
+      ["black", "", ""],
+    ]);
+    expect(next.items[1]?.key).toBe(black.key);
+    const without = rebase({ ...form, items: [white] }, origin, now);
+    expect(without.items.map(({ id }) => id)).toEqual(["white", "blue"]);
+    expect(fileOf(rebase(form, origin, now), now)).toEqual(fileOf(formOf(now), now));
   });
 
   it("knows what cannot change while people may have joined", () => {

@@ -11,13 +11,13 @@ import type { Live } from "../../src/console/live.ts";
 import type { ChangeLog } from "../../src/console/log.ts";
 import { Session } from "../../src/console/session.ts";
 import { now } from "../../src/console/ticking.ts";
-import type { About, LiveFrame, LogEntry, OrderRow, Sale } from "../../src/console/types.ts";
+import type { About, LiveFrame, LogEntry, OrderRow, Sale, SaleFile } from "../../src/console/types.ts";
 import { Controls } from "../../src/console/views/controls.tsx";
 import { LiveView } from "../../src/console/views/live.tsx";
 import { OrdersView } from "../../src/console/views/orders.tsx";
 import { SaleHead } from "../../src/console/views/sale-head.tsx";
 import { SalesView } from "../../src/console/views/sales.tsx";
-import { Settings } from "../../src/console/views/settings.tsx";
+import { NewSalePage, Settings } from "../../src/console/views/settings.tsx";
 import { Shell } from "../../src/console/views/shell.tsx";
 import { SignIn } from "../../src/console/views/sign-in.tsx";
 import { entry, file, frame, node, sale, T } from "./sample.ts";
@@ -52,6 +52,8 @@ function show(tag: string, view: ComponentChild): string {
   act(() => render(view, root));
   return text();
 }
+
+const api = { put: async () => sale(), sale: async () => sale() };
 
 const about: About = {
   node: "a",
@@ -245,19 +247,12 @@ const views: Record<string, [() => ComponentChild, string[], string[]]> = {
     ["无法连接服务器"],
   ],
   "a new sale": [
-    () => <Settings api={{ put: async () => sale() }} taken={new Set()} onSaved={() => {}} />,
+    () => <Settings api={api} taken={new Set()} onSaved={() => {}} />,
     ["Give the sale an id", "Add an item", "Make the sale", "fifo: by arrival", "1 of at most 50 items"],
     ["请先填写活动标识", "添加商品", "新建活动", "抽签"],
   ],
   "settings of a live sale": [
-    () => (
-      <Settings
-        api={{ put: async () => sale() }}
-        sale={sale({ id: "s1", access: {} })}
-        taken={new Set()}
-        onSaved={() => {}}
-      />
-    ),
+    () => <Settings api={api} sale={sale({ id: "s1", access: {} })} taken={new Set()} onSaved={() => {}} />,
     ["Nothing is changed", "cannot change any more", "access rules of this sale are kept", "Save"],
     ["没有改动", "已不能更改", "准入规则保持不变"],
   ],
@@ -391,6 +386,12 @@ describe("settings", () => {
     const label = [...root.querySelectorAll("label")].find((l) => (l.querySelector("span") ?? l).textContent === words);
     return label?.control as HTMLInputElement | null | undefined;
   };
+  const type = async (name: string, value: string) => {
+    const input = field(name) as HTMLInputElement;
+    input.value = value;
+    await act(() => void input.dispatchEvent(new Event("input", { bubbles: true })));
+    await act(async () => void (await vi.advanceTimersByTimeAsync(1000)));
+  };
 
   it("are checked by the server, whose sentence stands beside the form, and saved", async () => {
     vi.useFakeTimers();
@@ -402,22 +403,16 @@ describe("settings", () => {
     show(
       "en",
       <Settings
-        api={{ put } as never}
+        api={{ ...api, put } as never}
         sale={sale({ id: "s2", state: "scheduled" })}
         taken={new Set()}
         onSaved={saved}
       />,
     );
-    const type = async (value: string) => {
-      const input = field("Limit per order") as HTMLInputElement;
-      input.value = value;
-      await act(() => void input.dispatchEvent(new Event("input", { bubbles: true })));
-      await act(async () => void (await vi.advanceTimersByTimeAsync(1000)));
-    };
-    await type("5000");
+    await type("Limit per order", "5000");
     expect(text()).toContain("limit must be from 1 to 1000");
     expect(button("Save")?.disabled).toBe(true);
-    await type("2");
+    await type("Limit per order", "2");
     expect(text()).toContain("The server would accept this");
     expect(root.querySelector(".differences")?.textContent).toContain("Limit per order");
     act(() => root.querySelector("form")?.requestSubmit());
@@ -429,10 +424,7 @@ describe("settings", () => {
   });
 
   it("leave alone what a live sale cannot change", () => {
-    show(
-      "en",
-      <Settings api={{ put: async () => sale() }} sale={sale({ id: "s3" })} taken={new Set()} onSaved={() => {}} />,
-    );
+    show("en", <Settings api={api} sale={sale({ id: "s3" })} taken={new Set()} onSaved={() => {}} />);
     for (const name of ["Id", "Opens", "Lobby", "Order of the line", "Limit per order"])
       expect(field(name)?.disabled).toBe(true);
     for (const name of ["Closes", "Rate", "Turn", "Grace", "Hold", "Stock in total"])
@@ -444,7 +436,7 @@ describe("settings", () => {
     const put = async () => sale();
     const settings = (limit: number) => (
       <Settings
-        api={{ put }}
+        api={{ ...api, put }}
         sale={sale({ id: "s4", state: "scheduled", limit })}
         taken={new Set()}
         onSaved={() => {}}
@@ -457,12 +449,110 @@ describe("settings", () => {
     hold.value = "1h";
     act(() => void hold.dispatchEvent(new Event("input", { bubbles: true })));
     show("en", settings(4));
-    expect(field("Limit per order")?.value).toBe("3");
-    expect(root.querySelector(".differences")?.textContent, "what it would take back is shown").toContain("Limit");
+    expect(field("Limit per order")?.value, "was not touched").toBe("4");
+    expect(hold.value).toBe("1h");
+    const list = root.querySelector(".differences")?.textContent;
+    expect(list).toContain("Hold");
+    expect(list, "nothing of another operator is taken back").not.toContain("Limit");
+  });
+
+  it("follow the sale again once it has come back as it was saved", async () => {
+    vi.useFakeTimers();
+    const before = { id: "s5", state: "scheduled" } as const;
+    const put = vi.fn(async (written: SaleFile) => sale({ ...before, limit: written.limit }));
+    const settings = (change: Partial<Sale> = {}) => (
+      <Settings api={{ ...api, put }} sale={sale({ ...before, ...change })} taken={new Set()} onSaved={() => {}} />
+    );
+    show("en", settings());
+    await type("Limit per order", "2");
+    act(() => root.querySelector("form")?.requestSubmit());
+    await act(async () => void (await vi.advanceTimersByTimeAsync(100)));
+    show("en", settings());
+    expect(field("Limit per order")?.value, "these figures are from before").toBe("2");
+    show("en", settings({ limit: 2 }));
+    expect(text()).toContain("Saved.");
+    show("en", settings({ limit: 2, hold: "20m0s" }));
+    expect(field("Hold")?.value).toBe("20m");
+    expect(text()).not.toContain("Saved.");
+    await type("Limit per order", "7");
+    act(() => root.querySelector("form")?.requestSubmit());
+    await act(async () => void (await vi.advanceTimersByTimeAsync(100)));
+    expect(put).toHaveBeenLastCalledWith(expect.objectContaining({ limit: 7, hold: "20m" }), false);
+    show("en", settings({ limit: 5 }));
+    await act(async () => void (await vi.advanceTimersByTimeAsync(11_000)));
+    show("en", settings({ limit: 5 }));
+    expect(field("Limit per order")?.value, "somebody else was faster").toBe("5");
+    vi.useRealTimers();
+  });
+
+  it("make no sale over another one", async () => {
+    vi.useFakeTimers();
+    const written: string[] = [];
+    const put = async (file: SaleFile, dryRun: boolean) => {
+      if (!dryRun) written.push(file.id);
+      return sale({ id: file.id });
+    };
+    let answer: Problem | undefined = new Problem(503, "unavailable", "");
+    const one = async () => {
+      if (answer) throw answer;
+      return sale();
+    };
+    const made = vi.fn();
+    show("en", <Settings api={{ put, sale: one }} taken={new Set()} onSaved={made} />);
+    await type("Id", "new");
+    const create = async () => {
+      act(() => root.querySelector("form")?.requestSubmit());
+      await act(async () => void (await vi.advanceTimersByTimeAsync(100)));
+    };
+    await create();
+    expect(text()).toContain("Whether there is a sale with this id cannot be known now");
+    answer = undefined;
+    await create();
+    expect(text()).toContain("There is a sale with this id already.");
+    expect(button("Make the sale")?.disabled).toBe(true);
+    expect(written).toEqual([]);
+    await type("Id", "newer");
+    answer = new Problem(404, "no_such_sale", "");
+    await create();
+    expect(written).toEqual(["newer"]);
+    expect(made).toHaveBeenCalledOnce();
+    vi.useRealTimers();
+  });
+
+  it("ask which ids are taken until that is known", async () => {
+    vi.useFakeTimers();
+    const sales = vi.fn(async () => [sale({ id: "mine" })]);
+    sales.mockRejectedValueOnce(new Problem(503, "unavailable", ""));
+    show("en", <NewSalePage api={{ ...api, sales } as never} />);
+    await type("Id", "mine");
+    expect(text()).toContain("The server is checking");
+    expect(root.querySelector("[role=alert]")?.textContent).toContain("503");
+    await act(async () => void (await vi.advanceTimersByTimeAsync(3_000)));
+    await act(async () => void (await vi.advanceTimersByTimeAsync(10_000)));
+    expect(text()).toContain("There is a sale with this id already.");
+    expect(root.querySelector("[role=alert]")).toBeNull();
+    expect(sales).toHaveBeenCalledTimes(2);
+    vi.useRealTimers();
+  });
+
+  it("keep a new sale that is being typed, until it is given up", async () => {
+    vi.useFakeTimers();
+    const page = <NewSalePage api={{ ...api, sales: async () => [] } as never} />;
+    show("en", page);
+    await type("Id", "typed");
+    show("en", <p />);
+    show("en", page);
+    expect(field("Id")?.value).toBe("typed");
+    root.addEventListener("click", (event) => event.preventDefault(), { once: true });
+    press([...root.querySelectorAll("a")].find((a) => a.textContent === "Cancel"));
+    show("en", <p />);
+    show("en", page);
+    expect(field("Id")?.value).toBe("");
+    vi.useRealTimers();
   });
 
   it("add and remove items", () => {
-    show("en", <Settings api={{ put: async () => sale() }} taken={new Set()} onSaved={() => {}} />);
+    show("en", <Settings api={api} taken={new Set()} onSaved={() => {}} />);
     press(button("Add an item"));
     expect(text()).toContain("2 of at most 50 items");
     press(root.querySelector(".remove"));

@@ -269,6 +269,7 @@ export const en = {
     idHint: "a–z, 0–9 and -, as in the address of the page. It never changes.",
     idFirst: "Give the sale an id of a–z, 0–9 and -.",
     idTaken: "There is a sale with this id already.",
+    idUnknown: "Whether there is a sale with this id cannot be known now, so none was made:",
     title: "Title",
     anyLanguage: "Any language",
     what: "What is sold",

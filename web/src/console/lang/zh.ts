@@ -267,6 +267,7 @@ export const zh: Messages = {
     idHint: "由 a–z、0–9 和 - 组成，会出现在页面地址中，之后不能更改。",
     idFirst: "请先填写活动标识，由 a–z、0–9 和 - 组成。",
     idTaken: "已有活动使用这个标识。",
+    idUnknown: "现在无法确认这个标识是否已被使用，因此没有新建：",
     title: "名称",
     anyLanguage: "所有语言",
     what: "商品",

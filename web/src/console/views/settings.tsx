@@ -2,37 +2,55 @@ import { useEffect, useMemo, useRef, useState } from "preact/hooks";
 import { type Api, type Problem, problemOf } from "../api.ts";
 import { Checker, type Verdict } from "../check.ts";
 import { differences } from "../diff.ts";
-import { emptyForm, type Form, fileOf, fixedFields, formOf } from "../form.ts";
+import { emptyForm, type Form, fileOf, fixedFields, formOf, rebase } from "../form.ts";
 import { language } from "../lang/index.ts";
 import type { Sale, SaleFile } from "../types.ts";
 import { Differences } from "./log.tsx";
-import { Panel, ProblemLine, useTitle } from "./parts.tsx";
+import { Panel, ProblemLine, useEvery, useTitle } from "./parts.tsx";
 import { SettingsFields } from "./settings-fields.tsx";
 import { problemWords } from "./words.ts";
 
 /** A draft outlives a look at another part of the page: what was typed for minutes must not be lost by one click. */
-const drafts = new Map<string, { form: Form; origin: Sale }>();
+const drafts = new Map<string, Draft>();
+
+/** What is typed, and the sale that it is of; a new one is of none. */
+interface Draft {
+  form: Form;
+  origin: Sale | undefined;
+}
+
+const AGAIN_MS = 3_000;
+
+/** Figures of a node that has not read what was saved come for a second or two, and no longer than this. */
+const HOLD_MS = 10_000;
 
 /** Makes a sale. */
 export function NewSalePage({ api }: { api: Api }) {
   const { t } = language.value;
-  const [taken, setTaken] = useState<ReadonlySet<string>>(new Set());
-  useEffect(() => {
-    // Without the list the server would take the file as a change of the sale that has its id: so that list is needed.
-    api.sales().then(
-      (sales) => setTaken(new Set(sales.map(({ id }) => id))),
-      () => {},
-    );
-  }, [api]);
+  const [taken, setTaken] = useState<ReadonlySet<string>>(); // undefined = not known yet
+  const [problem, setProblem] = useState<Problem>();
+  // Without the list the server would take the file as a change of the sale that has its id: so that list is needed.
+  const read = async () => {
+    if (taken) return;
+    try {
+      const sales = await api.sales();
+      setTaken(new Set(sales.map(({ id }) => id)));
+      setProblem(undefined);
+    } catch (error) {
+      setProblem(problemOf(error));
+    }
+  };
+  useEvery(AGAIN_MS, () => void read(), api);
   useTitle(`${t.newSale} · ${t.console}`);
   return (
     <div class="page">
       <div class="page-head">
         <h1>{t.newSale}</h1>
-        <a class="button second" href="/admin">
+        <a class="button second" href="/admin" onClick={() => drafts.delete("")}>
           {t.cancel}
         </a>
       </div>
+      <ProblemLine problem={problem} />
       <Settings api={api} taken={taken} onSaved={({ id }) => location.assign(`/admin/s/${id}`)} />
     </div>
   );
@@ -46,20 +64,22 @@ export function SettingsPage({ api, sale, onSaved }: { api: Api; sale: Sale; onS
 const none: ReadonlySet<string> = new Set();
 
 interface Props {
-  api: Pick<Api, "put">;
+  api: Pick<Api, "put" | "sale">;
   sale?: Sale; // as it is now; absent = a new one is made
-  taken: ReadonlySet<string>;
+  taken: ReadonlySet<string> | undefined; // undefined = not known yet
   onSaved: (sale: Sale) => void;
 }
 
 export function Settings({ api, sale, taken, onSaved }: Props) {
   const { t } = language.value;
   const key = sale?.id ?? "";
-  const [draft, setDraft] = useState(() => drafts.get(key) ?? { form: startOf(sale), origin: sale });
+  const [draft, setDraft] = useState<Draft>(() => drafts.get(key) ?? { form: startOf(sale), origin: sale });
   const [verdict, setVerdict] = useState<Verdict>({ kind: "unchanged" });
   const [saving, setSaving] = useState(false);
   const [saved, setSaved] = useState(false);
+  const [held, setHeld] = useState<SaleFile>(); // what was saved, until it comes back with the figures
   const [problem, setProblem] = useState<Problem>();
+  const [unknown, setUnknown] = useState(false); // whether the id is free could not be asked
   const checker = useMemo(() => new Checker(api, setVerdict), [api]);
 
   const { form, origin } = draft;
@@ -80,16 +100,30 @@ export function Settings({ api, sale, taken, onSaved }: Props) {
     return () => removeEventListener("beforeunload", ask);
   }, []);
 
-  // A form that nobody touched follows the sale, or saving it later would take back what somebody else changed meanwhile.
+  // What nobody touched follows the sale, or saving it later would take back what somebody else changed meanwhile. Figures
+  // from before a save would take back what was just saved, so they are waited out.
   useEffect(() => {
-    if (!sale || !origin || touched.current || saved) return;
-    if (!same(fileOf(formOf(sale), sale), fileOf(formOf(origin), origin)))
-      setDraft({ form: formOf(sale), origin: sale });
-  }, [sale, origin, saved]);
+    if (!sale || !origin) return;
+    const now = fileOf(formOf(sale), sale);
+    if (held) {
+      if (same(now, held)) setHeld(undefined);
+      return;
+    }
+    if (same(now, fileOf(formOf(origin), origin))) return;
+    const next = { form: rebase(form, origin, sale), origin: sale };
+    if (touched.current) drafts.set(key, next);
+    setDraft(next);
+    setSaved(false);
+  }, [sale, form, origin, held, key]);
+  useEffect(() => {
+    if (!held) return;
+    const timer = setTimeout(() => setHeld(undefined), HOLD_MS);
+    return () => clearTimeout(timer);
+  }, [held]);
 
-  const change = (next: Form, from = origin) => {
-    const draft = { form: next, origin: from };
-    if (from) drafts.set(key, { form: next, origin: from });
+  const change = (next: Form) => {
+    const draft = { form: next, origin };
+    drafts.set(key, draft);
     setDraft(draft);
     touched.current = true;
     setSaved(false);
@@ -100,11 +134,25 @@ export function Settings({ api, sale, taken, onSaved }: Props) {
     if (verdict.kind !== "sound") return;
     setSaving(true);
     setProblem(undefined);
+    setUnknown(false);
+    try {
+      if (!sale && (await exists(api, file.id))) {
+        setVerdict({ kind: "taken" });
+        setSaving(false);
+        return;
+      }
+    } catch (error) {
+      setUnknown(true);
+      setProblem(problemOf(error));
+      setSaving(false);
+      return;
+    }
     try {
       const after = await api.put(file, false);
       drafts.delete(key);
       touched.current = false;
       setDraft({ form: formOf(after), origin: after });
+      setHeld(fileOf(formOf(after), after));
       setSaved(true);
       onSaved(after);
     } catch (error) {
@@ -112,7 +160,7 @@ export function Settings({ api, sale, taken, onSaved }: Props) {
     }
     setSaving(false);
   };
-  const list = sale && !unchanged ? differences(fileOf(formOf(sale), sale), file) : [];
+  const list = origin && !unchanged ? differences(fileOf(formOf(origin), origin), file) : [];
   return (
     <form class="settings" onSubmit={save} noValidate>
       <SettingsFields
@@ -128,17 +176,17 @@ export function Settings({ api, sale, taken, onSaved }: Props) {
           <p role="status" class={`verdict ${verdict.kind}`}>
             {saved && verdict.kind === "unchanged" ? t.form.saved : verdictWords(verdict)}
           </p>
-          <ProblemLine problem={problem} title={t.refusedTitle} />
+          <ProblemLine problem={problem} title={unknown ? t.form.idUnknown : t.refusedTitle} />
           <div class="row">
             <button type="submit" class="button" disabled={saving || verdict.kind !== "sound"}>
               {saving ? t.form.saving : sale ? t.form.save : t.form.create}
             </button>
-            {sale && !unchanged && (
+            {origin && !unchanged && (
               <button
                 type="button"
                 class="button second"
                 onClick={() => {
-                  change(formOf(sale), sale);
+                  change(formOf(origin));
                   drafts.delete(key);
                   touched.current = false;
                 }}
@@ -151,6 +199,20 @@ export function Settings({ api, sale, taken, onSaved }: Props) {
       </div>
     </form>
   );
+}
+
+/**
+ * Says whether there is a sale with an id. Only then is a file not a new sale but a change of that one, so no answer is no
+ * no.
+ */
+async function exists(api: Pick<Api, "sale">, id: string): Promise<boolean> {
+  try {
+    await api.sale(id);
+    return true;
+  } catch (error) {
+    if (problemOf(error).status === 404) return false;
+    throw error;
+  }
 }
 
 function startOf(sale: Sale | undefined): Form {
