@@ -1,6 +1,7 @@
 import type { About, LogEntry, Move, OrderRow, Sale, SaleFile } from "./types.ts";
 
 const BASE = "/api/v1/admin";
+const PATIENCE_MS = 10_000; // an answer that takes longer than this is not waited for, or requests would pile up
 
 /** Why a request was not done, in the server's own words where it answered. */
 export class Problem extends Error {
@@ -69,11 +70,16 @@ export class Api {
   live = (id: string, signal: AbortSignal) => this.open(`/sales/${id}/live`, { signal });
 
   private async json<T>(path: string, init?: RequestInit): Promise<T> {
-    const response = await this.open(path, init);
+    const late = AbortSignal.timeout(PATIENCE_MS);
+    const signal = init?.signal ? AbortSignal.any([init.signal, late]) : late;
+    let status = 0;
     try {
+      const response = await this.open(path, { ...init, signal });
+      status = response.status;
       return (await response.json()) as T;
-    } catch {
-      throw new Problem(response.status, "unreadable", "");
+    } catch (error) {
+      if (late.aborted && !init?.signal?.aborted) throw new Problem(0, "unreached", "");
+      throw status === 0 || init?.signal?.aborted ? error : new Problem(status, "unreadable", "");
     }
   }
 

@@ -68,6 +68,30 @@ describe("the API", () => {
     await expect(odd.api.sales()).rejects.toMatchObject({ code: "unreadable" });
   });
 
+  it("waits for an answer only so long, but for the figures", async () => {
+    const late = new AbortController();
+    const timeout = vi.spyOn(AbortSignal, "timeout").mockReturnValue(late.signal);
+    const hanging = new Api({
+      token: () => "t",
+      language: () => "en",
+      onRefused: () => {},
+      fetch: (_, init) =>
+        new Promise((_, reject) => {
+          init?.signal?.addEventListener("abort", () => reject(new DOMException("late", "TimeoutError")));
+        }),
+    });
+    const list = hanging.sales();
+    late.abort();
+    await expect(list).rejects.toMatchObject({ status: 0, code: "unreached" });
+    expect(timeout).toHaveBeenCalledExactlyOnceWith(10_000);
+    const given = new AbortController();
+    const stream = hanging.live("x", given.signal);
+    given.abort();
+    await expect(stream).rejects.toMatchObject({ name: "TimeoutError" });
+    expect(timeout).toHaveBeenCalledOnce();
+    vi.restoreAllMocks();
+  });
+
   it("says so when the token is refused", async () => {
     const { api, onRefused } = apiOf(() => json(401, { code: "unauthenticated" }));
     await expect(api.sales()).rejects.toMatchObject({ status: 401 });
@@ -262,6 +286,34 @@ describe("the log of changes", () => {
     expect(ids(log)).toEqual([12, 11]);
     await log.older();
     expect(ids(log)).toEqual([12, 11, 10, 9]);
+  });
+
+  it("takes a page that was asked for twice once, and no answer that is overtaken", async () => {
+    const answers: (() => void)[] = [];
+    const page = (ids: number[], next: number) => ({ entries: ids.map((id) => entry({ id })), next });
+    let list = [5, 4];
+    const log = new ChangeLog(
+      {
+        log: (_, before) => {
+          const found = before ? page([3, 2], 2) : page(list, 4);
+          return new Promise((resolve) => answers.push(() => resolve(found)));
+        },
+      },
+      "phone-x",
+    );
+    const first = log.refresh();
+    list = [6, 5, 4];
+    const second = log.refresh();
+    answers[1]?.();
+    await second;
+    answers[0]?.();
+    await first;
+    expect(ids(log)).toEqual([6, 5, 4]);
+    const older = [log.older(), log.older()];
+    for (const answer of answers.slice(2)) answer();
+    await Promise.all(older);
+    expect(answers).toHaveLength(3);
+    expect(ids(log)).toEqual([6, 5, 4, 3, 2]);
   });
 
   it("keeps what it has when it cannot be read", async () => {

@@ -16,7 +16,7 @@ import { Controls } from "../../src/console/views/controls.tsx";
 import { LiveView } from "../../src/console/views/live.tsx";
 import { OrdersView } from "../../src/console/views/orders.tsx";
 import { SaleHead } from "../../src/console/views/sale-head.tsx";
-import { SalesView } from "../../src/console/views/sales.tsx";
+import { SalesPage, SalesView } from "../../src/console/views/sales.tsx";
 import { NewSalePage, Settings } from "../../src/console/views/settings.tsx";
 import { Shell } from "../../src/console/views/shell.tsx";
 import { SignIn } from "../../src/console/views/sign-in.tsx";
@@ -558,6 +558,24 @@ describe("settings", () => {
     press(root.querySelector(".remove"));
     expect(text()).toContain("1 of at most 50 items");
     expect(root.querySelector(".remove")).toBeNull();
+  });
+});
+
+describe("the list of sales", () => {
+  it("says that it is old while the server does not answer, and asks once at a time", async () => {
+    vi.useFakeTimers();
+    let hang = false;
+    const sales = vi.fn(() => (hang ? new Promise<Sale[]>(() => {}) : Promise.resolve([sale()])));
+    show("en", <SalesPage session={{ api: { sales } } as never} />);
+    const pass = (ms: number) => act(async () => void (await vi.advanceTimersByTimeAsync(ms)));
+    await pass(100);
+    expect(text()).toContain("Phone X");
+    hang = true;
+    await pass(3_000);
+    await pass(20_000);
+    expect(text()).toMatch(/The list is 2\d sec old/);
+    expect(sales).toHaveBeenCalledTimes(2);
+    vi.useRealTimers();
   });
 });
 

@@ -105,16 +105,21 @@ export function useTicking(clock: Clock): void {
   }, [clock]);
 }
 
-/** Runs something at once and then again and again, while somebody looks. */
-export function useEvery(ms: number, run: () => void, key: unknown): void {
+/** Runs something at once and then again and again, while somebody looks. What has not ended yet is not begun again. */
+export function useEvery(ms: number, run: () => Promise<void>, key: unknown): void {
   const latest = useRef(run);
   latest.current = run;
   // The key says of what it is, and a new one begins anew.
   useEffect(() => {
-    const look = () => {
-      if (document.visibilityState === "visible") latest.current();
+    let busy = false;
+    const look = async () => {
+      if (busy || document.visibilityState !== "visible") return;
+      busy = true;
+      await latest.current().finally(() => {
+        busy = false;
+      });
     };
-    look();
+    void look();
     const timer = setInterval(look, ms);
     document.addEventListener("visibilitychange", look);
     return () => {

@@ -28,7 +28,7 @@ export function SalePage({ session, id, part }: { session: Session; id: string; 
     return () => live.stop();
   }, [live]);
   useTicking(live.clock);
-  useEvery(LOG_EVERY_MS, () => void log.refresh(), log);
+  useEvery(LOG_EVERY_MS, () => log.refresh(), log);
   useEffect(() => {
     if (!done) return;
     const timer = setTimeout(() => setDone(undefined), 8_000);

@@ -1,9 +1,12 @@
-import { useState } from "preact/hooks";
+import { useComputed, useSignal } from "@preact/signals";
+import { useMemo, useState } from "preact/hooks";
+import { Clock } from "../../clock.ts";
 import { type Problem, problemOf } from "../api.ts";
 import { language } from "../lang/index.ts";
 import type { Session } from "../session.ts";
+import { now } from "../ticking.ts";
 import type { Sale } from "../types.ts";
-import { Bar, Chips, ProblemLine, Scroll, useEvery, useTitle } from "./parts.tsx";
+import { Bar, Chips, ProblemLine, Scroll, useEvery, useTicking, useTitle } from "./parts.tsx";
 import { takenOf, titleOf } from "./words.ts";
 
 const EVERY_MS = 3_000;
@@ -14,18 +17,25 @@ const order = { recovering: 0, open: 1, paused: 1, lobby: 2, scheduled: 3, close
 export function SalesPage({ session }: { session: Session }) {
   const [sales, setSales] = useState<Sale[]>();
   const [problem, setProblem] = useState<Problem>();
-  const [readAt, setReadAt] = useState(0);
+  const readAt = useSignal<number | undefined>(undefined);
+  const clock = useMemo(() => new Clock(), []); // of this device: nothing is told but how old the list is
+  useTicking(clock);
   const read = async () => {
     try {
       setSales(await session.api.sales());
-      setReadAt(Date.now());
+      readAt.value = clock.now();
       setProblem(undefined);
     } catch (error) {
       setProblem(problemOf(error));
     }
   };
-  useEvery(EVERY_MS, () => void read(), session);
-  return <SalesView sales={sales} problem={problem} age={readAt === 0 ? 0 : Date.now() - readAt} />;
+  useEvery(EVERY_MS, read, session);
+  // Whole seconds, and only those that are shown, or the whole list would be drawn again with every tick.
+  const age = useComputed(() => {
+    const ms = readAt.value === undefined ? 0 : now.value - readAt.value;
+    return ms > OLD_MS ? Math.ceil(ms / 1000) * 1000 : 0;
+  });
+  return <SalesView sales={sales} problem={problem} age={age.value} />;
 }
 
 export function SalesView(props: { sales: Sale[] | undefined; problem?: Problem | undefined; age: number }) {

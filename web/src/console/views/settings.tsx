@@ -40,7 +40,7 @@ export function NewSalePage({ api }: { api: Api }) {
       setProblem(problemOf(error));
     }
   };
-  useEvery(AGAIN_MS, () => void read(), api);
+  useEvery(AGAIN_MS, read, api);
   useTitle(`${t.newSale} · ${t.console}`);
   return (
     <div class="page">
