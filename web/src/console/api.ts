@@ -2,15 +2,17 @@ import type { About, LogEntry, Move, OrderRow, Sale, SaleFile } from "./types.ts
 
 const BASE = "/api/v1/admin";
 const PATIENCE_MS = 10_000; // an answer that takes longer than this is not waited for, or requests would pile up
+const CHANGE_MS = 70_000; // a change takes the server a minute at most, the rebuilding of a sale from its orders included
 
 /** Why a request was not done, in the server's own words where it answered. */
 export class Problem extends Error {
   constructor(
     readonly status: number, // 0 = no answer
     readonly code: string,
-    readonly detail: string,
+    readonly detail: string, // in English
+    readonly title = "", // in the language that was asked for
   ) {
-    super(detail || code);
+    super(detail || title || code);
   }
 }
 
@@ -51,7 +53,8 @@ export class Api {
   /** Saves a sale file, or with dryRun only has it checked. */
   put(file: SaleFile, dryRun: boolean, signal?: AbortSignal): Promise<Sale> {
     const query = dryRun ? "?dry_run=true" : "";
-    return this.json<Sale>(`/sales/${file.id}${query}`, { ...body("PUT", file), ...(signal && { signal }) });
+    const init = { ...body("PUT", file), ...(signal && { signal }) };
+    return this.json<Sale>(`/sales/${file.id}${query}`, init, dryRun ? PATIENCE_MS : CHANGE_MS);
   }
 
   orders(id: string, query: OrderQuery, signal?: AbortSignal): Promise<{ orders: OrderRow[]; next: string }> {
@@ -69,8 +72,12 @@ export class Api {
   csv = async (id: string) => (await this.open(`/sales/${id}/orders.csv`)).blob();
   live = (id: string, signal: AbortSignal) => this.open(`/sales/${id}/live`, { signal });
 
-  private async json<T>(path: string, init?: RequestInit): Promise<T> {
-    const late = AbortSignal.timeout(PATIENCE_MS);
+  private async json<T>(
+    path: string,
+    init?: RequestInit,
+    patience = init?.method ? CHANGE_MS : PATIENCE_MS,
+  ): Promise<T> {
+    const late = AbortSignal.timeout(patience);
     const signal = init?.signal ? AbortSignal.any([init.signal, late]) : late;
     let status = 0;
     try {
@@ -112,7 +119,7 @@ export async function readProblem(response: Response): Promise<Problem> {
   if (/json/.test(type)) {
     try {
       const { code, detail, title } = (await response.json()) as Record<string, unknown>;
-      return new Problem(response.status, String(code ?? ""), String(detail ?? title ?? ""));
+      return new Problem(response.status, String(code ?? ""), String(detail ?? ""), String(title ?? ""));
     } catch {
       // no problem document after all
     }

@@ -57,6 +57,7 @@ describe("the API", () => {
       status: 409,
       code: "conflict",
       detail: "it is closed",
+      title: "Conflict",
     });
     const proxy = apiOf(() => new Response("<h1>Bad gateway</h1>", { status: 502 }));
     await expect(proxy.api.sales()).rejects.toMatchObject({ status: 502, code: "", detail: "" });
@@ -77,6 +78,7 @@ describe("the API", () => {
       onRefused: () => {},
       fetch: (_, init) =>
         new Promise((_, reject) => {
+          if (init?.signal?.aborted) reject(init.signal.reason);
           init?.signal?.addEventListener("abort", () => reject(new DOMException("late", "TimeoutError")));
         }),
     });
@@ -89,6 +91,8 @@ describe("the API", () => {
     given.abort();
     await expect(stream).rejects.toMatchObject({ name: "TimeoutError" });
     expect(timeout).toHaveBeenCalledOnce();
+    await expect(hanging.move("x", "recover")).rejects.toMatchObject({ status: 0 });
+    expect(timeout).toHaveBeenLastCalledWith(70_000);
     vi.restoreAllMocks();
   });
 

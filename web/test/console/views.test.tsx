@@ -1,3 +1,4 @@
+import { readFileSync } from "node:fs";
 import { signal } from "@preact/signals";
 import { type ComponentChild, render } from "preact";
 import { act } from "preact/test-utils";
@@ -20,6 +21,7 @@ import { SalesPage, SalesView } from "../../src/console/views/sales.tsx";
 import { NewSalePage, Settings } from "../../src/console/views/settings.tsx";
 import { Shell } from "../../src/console/views/shell.tsx";
 import { SignIn } from "../../src/console/views/sign-in.tsx";
+import { troubleWords } from "../../src/console/views/words.ts";
 import { entry, file, frame, node, sale, T } from "./sample.ts";
 
 // There is no canvas here. What a chart says in words is looked at all the same.
@@ -149,7 +151,23 @@ const views: Record<string, [() => ComponentChild, string[], string[]]> = {
     ["Does not add up", "black: 2 units do not add up", "do not make 12", "This audit is old"],
     ["账目不符", "black：2 件对不上", "这次对账已经过时"],
   ],
-  "no audit": [() => live(frame({ audit: null })), ["Not audited yet"], ["尚未对账"]],
+  "an audit of a closed sale": [
+    () =>
+      live(
+        frame({
+          sale: sale({ state: "closed" }),
+          audit: { at: T - 420_000, balanced: true, imbalance: null, problems: null },
+        }),
+      ),
+    ["it should run every 5 min."],
+    ["每 5分钟一次"],
+  ],
+  "no audit": [() => live(frame({ audit: null })), ["No audit is known"], ["没有已知的对账结果"]],
+  "no audit of a sale to come": [
+    () => live(frame({ audit: null, sale: sale({ state: "scheduled" }) })),
+    ["Not audited yet"],
+    ["尚未对账"],
+  ],
   nodes: [
     () => live(frame({ nodes: [node(), node({ node: "b", at: T - 9000 })] })),
     ["9,100", "60m", "9s ago"],
@@ -167,7 +185,11 @@ const views: Record<string, [() => ComponentChild, string[], string[]]> = {
     ["Settings applied", "Made with 2 items, 1,000 units"],
     ["新建：2 种商品，共 1,000 件"],
   ],
-  troubles: [() => live(frame({ troubles: ["xx"] })), ["What cannot be read"], ["目前无法读取的内容"]],
+  troubles: [
+    () => live(frame({ troubles: ["xx", "the database cannot be asked"] })),
+    ["What cannot be read", "xx", "The database cannot be asked."],
+    ["目前无法读取的内容", "xx", "无法查询数据库。"],
+  ],
   "nothing known": [
     () =>
       live(
@@ -287,6 +309,37 @@ describe.each(["en", "zh"])("in %s", (tag) => {
     act(() => root.querySelector("form")?.requestSubmit());
     await settle();
     expect(root.querySelector("[role=alert]")?.textContent).toBe(languages[tag]?.wrongToken);
+  });
+});
+
+describe("what the server says in English", () => {
+  it("is marked so, and told after what can be said in another language", () => {
+    const problem = new Problem(409, "conflict", "it is closed", "当前状态不允许此操作");
+    const view = () => <SalesView sales={[]} problem={problem} age={0} />;
+    show("zh", view());
+    expect(root.querySelector("[role=alert]")?.textContent).toBe("当前状态不允许此操作：it is closed");
+    expect(root.querySelector("[role=alert] [lang=en]")?.textContent).toBe("it is closed");
+    show("en", view());
+    expect(root.querySelector("[role=alert]")?.textContent).toBe("it is closed");
+    const audit = { at: T, balanced: false, imbalance: null, problems: ["5 and 6 do not make 12"] };
+    show("zh", live(frame({ audit, troubles: ["something new"] })));
+    expect(root.querySelector(".audit [lang=en]")?.textContent).toBe("5 and 6 do not make 12");
+    expect(root.querySelector(".troubles [lang=en]")?.textContent).toBe("something new");
+  });
+
+  it("is known to the console as far as it is the same every time", () => {
+    const written = readFileSync("../server/liveframe.go", "utf8");
+    const sentences = [...written.matchAll(/(?:trouble: |f\.Troubles, )"([^"]+)"/g)].map(([, sentence]) => sentence);
+    expect(sentences).toHaveLength(4);
+    for (const sentence of sentences) expect(troubleWords(String(sentence), speak("zh"))).toBeDefined();
+  });
+});
+
+describe("an audit of a closed sale", () => {
+  it("is not old for five minutes", () => {
+    const audit = { at: T - 290_000, balanced: true, imbalance: null, problems: null };
+    expect(show("en", live(frame({ audit, sale: sale({ state: "closed" }) })))).not.toContain("This audit is old");
+    expect(show("en", live(frame({ audit })))).toContain("This audit is old: it should run every 10 sec.");
   });
 });
 
@@ -597,6 +650,8 @@ describe("orders", () => {
     expect(text()).toContain("Page 2");
     expect(button("Older")?.disabled).toBe(true);
     const status = root.querySelector("select") as HTMLSelectElement;
+    expect(text()).toContain("Orders that are not written yet are not listed.");
+    expect([...status.options].map(({ value }) => value)).not.toContain("reserved");
     status.value = "paid";
     act(() => void status.dispatchEvent(new Event("change", { bubbles: true })));
     await settle();

@@ -32,6 +32,7 @@ export const en = {
   problem: {
     unreached: "The server cannot be reached. Whether it did anything is not known: look before you try again.",
     status: (status: number) => `The server answered ${status} and gave no reason.`,
+    because: (title: string) => `${title}: `,
   },
 
   sales: "Sales",
@@ -73,6 +74,12 @@ export const en = {
   retryIn: (span: string) => `Trying again in ${span}.`,
   trying: "Trying again…",
   troubles: "What cannot be read at the moment",
+  trouble: {
+    line: "This node has not read the line of the sale.",
+    database: "The database cannot be asked.",
+    redis: "Redis cannot be asked: the line is as it was read last, and other nodes are not known.",
+    broker: "The broker cannot be asked.",
+  },
 
   waiting: "Waiting",
   recalled: (w: string) => `${w} recalled, next in line`,
@@ -112,7 +119,6 @@ export const en = {
   },
 
   stockTitle: "Stock by item",
-  left: "left",
   leftOf: (left: string, total: string) => `${left} left of ${total}`,
 
   way: "The way of orders",
@@ -134,11 +140,12 @@ export const en = {
 
   audit: "Audit",
   auditNone: "Not audited yet.",
+  auditUnknown: "No audit is known.",
   balanced: "Balanced",
   balancedMore: "Redis, the broker and the database agree, order by order.",
   unbalanced: "Does not add up",
   auditAt: (time: string, ago: string) => `At ${time}, ${ago} ago`,
-  auditOld: "This audit is old: it should run every 10 s.",
+  auditOld: (every: string) => `This audit is old: it should run every ${every}.`,
   imbalance: (item: string, n: number, w: string) => `${item}: ${w} ${s(n, "unit does", "units do")} not add up`,
   moreProblems: (w: string) => `and ${w} more`,
 
@@ -197,7 +204,6 @@ export const en = {
     items: "Order of items",
   },
   fieldOf: (field: string, of: string) => `${field} (${of})`,
-  from: (before: string, after: string) => `${before} → ${after}`,
   was: "was",
   becomes: "is now",
   nothing: "none",
@@ -336,6 +342,7 @@ export const en = {
     created: "Made",
     payBy: "Pay by",
     paid: "Paid",
+    unwritten: "Orders that are not written yet are not listed.",
     none: "No order yet.",
     noneFound: "No order is like that.",
     page: (n: string) => `Page ${n}`,

@@ -31,6 +31,7 @@ export const zh: Messages = {
   problem: {
     unreached: "无法连接服务器。操作是否已生效尚不清楚，请先查看再重试。",
     status: (status) => `服务器返回 ${status}，没有说明原因。`,
+    because: (title) => `${title}：`,
   },
 
   sales: "抢购活动",
@@ -72,6 +73,12 @@ export const zh: Messages = {
   retryIn: (span) => `${span}后重试。`,
   trying: "正在重试…",
   troubles: "目前无法读取的内容",
+  trouble: {
+    line: "本节点尚未读到该活动的排队情况。",
+    database: "无法查询数据库。",
+    redis: "无法查询 Redis：排队情况停留在上次读到的数据，其他节点的情况未知。",
+    broker: "无法查询消息队列。",
+  },
 
   waiting: "排队人数",
   recalled: (w) => `${w} 人返回原位，优先放行`,
@@ -111,7 +118,6 @@ export const zh: Messages = {
   },
 
   stockTitle: "各商品库存",
-  left: "剩余",
   leftOf: (left, total) => `剩 ${left}，共 ${total}`,
 
   way: "订单的去向",
@@ -133,11 +139,12 @@ export const zh: Messages = {
 
   audit: "对账",
   auditNone: "尚未对账。",
+  auditUnknown: "没有已知的对账结果。",
   balanced: "账目相符",
   balancedMore: "Redis、消息队列和数据库逐单一致。",
   unbalanced: "账目不符",
   auditAt: (time, ago) => `${time}，${ago}前`,
-  auditOld: "这次对账已经过时：正常情况下每 10 秒一次。",
+  auditOld: (every) => `这次对账已经过时：正常情况下每 ${every}一次。`,
   imbalance: (item, _, w) => `${item}：${w} 件对不上`,
   moreProblems: (w) => `另有 ${w} 项`,
 
@@ -196,7 +203,6 @@ export const zh: Messages = {
     items: "商品次序",
   },
   fieldOf: (field, of) => `${field}（${of}）`,
-  from: (before, after) => `${before} → ${after}`,
   was: "原为",
   becomes: "现为",
   nothing: "无",
@@ -334,6 +340,7 @@ export const zh: Messages = {
     created: "下单",
     payBy: "付款期限",
     paid: "付款",
+    unwritten: "尚未入库的订单不在此列。",
     none: "还没有订单。",
     noneFound: "没有符合条件的订单。",
     page: (n) => `第 ${n} 页`,

@@ -10,6 +10,7 @@ import { LogPanel } from "./log.tsx";
 import { NodesPanel } from "./nodes.tsx";
 import { StockPanel } from "./stock.tsx";
 import { WayPanel } from "./way.tsx";
+import { troubleWords } from "./words.ts";
 
 /** The view for the wall. */
 export function LiveView({ live, log, about }: { live: Live; log: ChangeLog; about: About | undefined }) {
@@ -24,7 +25,7 @@ export function LiveView({ live, log, about }: { live: Live; log: ChangeLog; abo
           <strong>{t.troubles}</strong>
           <ul>
             {frame.troubles.map((trouble) => (
-              <li key={trouble}>{trouble}</li>
+              <Trouble key={trouble} sentence={trouble} />
             ))}
           </ul>
         </div>
@@ -34,7 +35,7 @@ export function LiveView({ live, log, about }: { live: Live; log: ChangeLog; abo
           <FiguresRow frame={frame} sale={sale} admitted={live.history.admitted} />
           <Charts at={frame.at} sale={sale} history={live.history} />
           <div class="side">
-            <AuditPanel audit={frame.audit} now={frame.at} />
+            <AuditPanel audit={frame.audit} now={frame.at} state={sale.state} />
             <WayPanel orders={frame.orders} brokerPage={about?.broker_ui_url} />
             <StockPanel sale={sale} />
             <NodesPanel nodes={frame.nodes} now={frame.at} />
@@ -47,4 +48,10 @@ export function LiveView({ live, log, about }: { live: Live; log: ChangeLog; abo
       )}
     </div>
   );
+}
+
+/** What cannot be read, in the language of the console where it knows the sentence. */
+function Trouble({ sentence }: { sentence: string }) {
+  const words = troubleWords(sentence, language.value);
+  return words === undefined ? <li lang="en">{sentence}</li> : <li>{words}</li>;
 }

@@ -7,7 +7,8 @@ import { itemTitle } from "./words.ts";
 
 const PAGE = 50;
 const REST_MS = 300; // typing has to rest for so long before the server is asked
-const statuses: OrderStatus[] = ["reserved", "confirmed", "paid", "cancelled", "expired", "rejected"];
+// An order that is reserved only is not written yet, so it is never found.
+const statuses: OrderStatus[] = ["confirmed", "paid", "cancelled", "expired", "rejected"];
 
 /** The orders of a sale, newest first. */
 export function OrdersView({
@@ -92,6 +93,7 @@ export function OrdersView({
       {!found && !problem && <p class="soft">{t.loading}</p>}
       {found?.orders.length === 0 && <p class="panel empty">{narrow ? t.order.noneFound : t.order.none}</p>}
       {found && found.orders.length > 0 && <Table orders={found.orders} sale={sale} />}
+      {found && <p class="soft">{t.order.unwritten}</p>}
       {found && (pages.length > 1 || found.next) && (
         <nav class="row pages" aria-label={t.orders}>
           <button

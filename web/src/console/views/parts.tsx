@@ -63,8 +63,18 @@ export function ProblemLine({ problem, title }: { problem: Problem | undefined; 
   return (
     <p class="banner alert" role="alert">
       {title && <strong>{title} </strong>}
-      {problemWords(problem, language.value)}
+      <ProblemText problem={problem} />
     </p>
+  );
+}
+
+/** Why something was not done, in one sentence. */
+export function ProblemText({ problem }: { problem: Problem }) {
+  return (
+    <>
+      {problemWords(problem, language.value)}
+      {problem.detail && <span lang="en">{problem.detail}</span>}
+    </>
   );
 }
 

@@ -3,8 +3,7 @@ import { language } from "../lang/index.ts";
 import { type Live, STALE_MS } from "../live.ts";
 import type { SalePart } from "../route.ts";
 import type { Sale } from "../types.ts";
-import { Announce, Chips, Countdown } from "./parts.tsx";
-import { problemWords } from "./words.ts";
+import { Announce, Chips, Countdown, ProblemText } from "./parts.tsx";
 
 /** What stands above every part of a sale: its name and state, its clock, the way to the parts, the connection. */
 export function SaleHead(props: {
@@ -97,7 +96,7 @@ function StaleBanner({ live }: { live: Live }) {
       {old && link !== "ended" && (
         <p class="banner warn stale-banner">
           <strong>{t.stale(f.span(live.quiet.value))}</strong> {frame && t.staleMore}{" "}
-          {problem && problem.status > 0 && problemWords(problem, language.value)}{" "}
+          {problem && problem.status > 0 && <ProblemText problem={problem} />}{" "}
           {waiting && t.retryIn(f.span(live.retryIn.value))} {link === "connecting" && t.trying}{" "}
           {waiting && (
             <button type="button" class="link" onClick={() => live.retry()}>

@@ -1,3 +1,4 @@
+import type { ComponentChildren } from "preact";
 import { useEffect, useMemo, useRef, useState } from "preact/hooks";
 import { type Api, type Problem, problemOf } from "../api.ts";
 import { Checker, type Verdict } from "../check.ts";
@@ -6,9 +7,8 @@ import { emptyForm, type Form, fileOf, fixedFields, formOf, rebase } from "../fo
 import { language } from "../lang/index.ts";
 import type { Sale, SaleFile } from "../types.ts";
 import { Differences } from "./log.tsx";
-import { Panel, ProblemLine, useEvery, useTitle } from "./parts.tsx";
+import { Panel, ProblemLine, ProblemText, useEvery, useTitle } from "./parts.tsx";
 import { SettingsFields } from "./settings-fields.tsx";
-import { problemWords } from "./words.ts";
 
 /** A draft outlives a look at another part of the page: what was typed for minutes must not be lost by one click. */
 const drafts = new Map<string, Draft>();
@@ -223,7 +223,7 @@ function same(a: SaleFile, b: SaleFile): boolean {
   return JSON.stringify(a) === JSON.stringify(b);
 }
 
-function verdictWords(verdict: Verdict): string {
+function verdictWords(verdict: Verdict): ComponentChildren {
   const { t } = language.value;
   switch (verdict.kind) {
     case "unchanged":
@@ -237,6 +237,6 @@ function verdictWords(verdict: Verdict): string {
     case "taken":
       return t.form.idTaken;
     case "problem":
-      return problemWords(verdict.problem, language.value);
+      return <ProblemText problem={verdict.problem} />;
   }
 }

@@ -1,8 +1,8 @@
+import type { ComponentChildren } from "preact";
 import { useState } from "preact/hooks";
 import { language } from "../lang/index.ts";
 import type { Refusal, Session } from "../session.ts";
-import { useTitle } from "./parts.tsx";
-import { problemWords } from "./words.ts";
+import { ProblemText, useTitle } from "./parts.tsx";
 
 /** Asks for the admin token. */
 export function SignIn({ session }: { session: Session }) {
@@ -45,7 +45,7 @@ export function SignIn({ session }: { session: Session }) {
   );
 }
 
-function refusalWords(refusal: Refusal): string {
+function refusalWords(refusal: Refusal): ComponentChildren {
   const { t } = language.value;
   switch (refusal.kind) {
     case "wrong":
@@ -55,6 +55,6 @@ function refusalWords(refusal: Refusal): string {
     case "out":
       return t.signedOut;
     case "problem":
-      return problemWords(refusal.problem, language.value);
+      return <ProblemText problem={refusal.problem} />;
   }
 }

@@ -1,13 +1,33 @@
 import type { Problem } from "../api.ts";
 import type { Difference } from "../diff.ts";
+import type { Messages } from "../lang/en.ts";
 import type { Language } from "../lang/index.ts";
 import { languages } from "../lang/index.ts";
 import type { LineOrder, Sale, SaleFile } from "../types.ts";
 
-/** Why something was not done, in one sentence. */
-export function problemWords({ status, code, detail }: Problem, { t }: Language): string {
-  if (detail) return detail;
+/**
+ * Why something was not done, as far as it can be said in the language of the console. The server has titles in it, but
+ * details only in English, where they say everything.
+ */
+export function problemWords({ status, code, detail, title }: Problem, { t, tag }: Language): string {
+  if (detail && tag === "en") return "";
+  if (title) return detail ? t.problem.because(title) : title;
+  if (detail) return "";
   return status === 0 || code === "unreached" ? t.problem.unreached : t.problem.status(status);
+}
+
+/** The sentences of the server about what it could not read. */
+const troubles: Record<string, keyof Messages["trouble"]> = {
+  "this node has not read the line of the sale": "line",
+  "the database cannot be asked": "database",
+  "Redis cannot be asked: the line is as it was read last, and other nodes are not known": "redis",
+  "the broker cannot be asked": "broker",
+};
+
+/** Such a sentence in the language of the console; undefined where it is not known. */
+export function troubleWords(sentence: string, { t }: Language): string | undefined {
+  const key = troubles[sentence];
+  return key && t.trouble[key];
 }
 
 export function titleOf(sale: SaleFile, { f }: Language): string {
