@@ -197,7 +197,7 @@ function order(s: State, f: OrderNews): State {
     return { ...shown(s, Math.max(s.at, f.at), view), pending };
   }
   if (known && isLive(known.order) && !isLive(f.order)) return { ...s, pending };
-  if (!answers && isEnded(f.order.status) && inLine(s)) {
+  if (!answers && isEnded(f.order.status) && inLine(s) && !s.fresh) {
     return { ...s, pending, notice: { kind: "orderEnded", status: f.order.status } }; // the place is what counts now
   }
   const view: View = { name: "order", order: f.order, already: f.type === "already" };

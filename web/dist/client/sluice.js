@@ -211,7 +211,7 @@ function y(e, t) {
 		...e,
 		pending: i
 	};
-	if (!r && g(t.order.status) && h(e)) return {
+	if (!r && g(t.order.status) && h(e) && !e.fresh) return {
 		...e,
 		pending: i,
 		notice: {
