@@ -93,10 +93,21 @@ const parts = {
     const one = await Other.come({ sale: await sale("nowhere") });
     await one.hears("turn");
     one.drop();
+    one.connect({ order: unknownOrder() });
+    await one.hears("order");
+    one.keep(who, "turn", { number: "1" }); // the place counts, and the order is told beside it
+  },
+
+  async "an order that is nowhere, as the place is"(who) {
+    const id = await sale("gone");
+    const one = await Other.come({ sale: id });
+    await one.hears("turn");
+    one.drop();
+    await leaveSeat(one.token, id);
     const order = unknownOrder();
     one.connect({ order });
     await one.hears("order");
-    one.keep(who, "order", { number: "1", order, status: "rejected" });
+    one.keep(who, "order", { order, status: "rejected" });
   },
 
   async "a place that is left on another device"(who) {

@@ -127,14 +127,15 @@ export class Replay {
     if (this.now.link === "open") this.lose(1006);
     this.arrive();
     if (!welcome) return;
-    const { state, order, pause } = standing(heard);
+    const { state, order, past, pause } = standing(heard);
     const number = welcome.number ?? heard.findLast((frame) => frame.type === "queued")?.number;
     const hello = this.socket.sent[0];
     const still = welcome.sale.state === "paused" || welcome.sale.state === "recovering";
     const sale = { ...welcome.sale, state: pause ?? (still ? "open" : welcome.sale.state) };
     this.hear({ ...welcome, ...(number && welcome.seat && { number }), sale } as Welcome);
     if (state) this.hear(state);
-    if (order && hello?.order === order.id) this.hear({ type: "order", at: state?.at ?? welcome.at, order });
+    const named = order ?? past;
+    if (named && hello?.order === named.id) this.hear({ type: "order", at: state?.at ?? welcome.at, order: named });
     const { pending } = this.now;
     const answer = heard.findLast((frame) => pending && "id" in frame && frame.id === pending.id && settles(frame));
     if (answer) this.hear("order" in answer && order ? ({ ...answer, order } as Frame) : answer);
@@ -219,10 +220,13 @@ export class Replay {
 const settles = (frame: Frame) =>
   frame.type !== "limited" && !(frame.type === "error" && frame.code === "unavailable") && frame.type !== "welcome";
 
+const isPlace = (frame: Frame | undefined) => ["lobby", "queued", "turn"].includes(frame?.type ?? "");
+
 /** What a server that has said all this would say to somebody who comes back: the state, and why all stands still. */
 export function standing(heard: Frame[]) {
   let state: Frame | undefined;
   let order: Order | undefined;
+  let past: Order | undefined;
   let pause: "paused" | "recovering" | undefined;
   for (const frame of heard) {
     switch (frame.type) {
@@ -234,6 +238,10 @@ export function standing(heard: Frame[]) {
       case "already":
       case "order":
         if (order?.id === frame.order.id && rank[frame.order.status] < rank[order.status]) break;
+        if (!isLive(frame.order) && order?.id !== frame.order.id && isPlace(state) && !frame.id) {
+          past = frame.order; // is told beside the place, which counts
+          break;
+        }
         order = frame.order;
         // Whose order has ended has no seat any more; what became of it is told to who asks.
         state = isLive(order)
@@ -263,5 +271,5 @@ export function standing(heard: Frame[]) {
         break;
     }
   }
-  return { state, order, pause };
+  return { state, order, past, pause };
 }
