@@ -21,7 +21,8 @@ export class Figures extends Format {
 
   percent(part: number): string {
     const digits = part > 0 && part < 0.1 ? 1 : 0;
-    return new Intl.NumberFormat(this.lang, { style: "percent", maximumFractionDigits: digits }).format(part);
+    const shown = part < 1 ? Math.min(part, 0.99) : part; // all is said only of all
+    return new Intl.NumberFormat(this.lang, { style: "percent", maximumFractionDigits: digits }).format(shown);
   }
 
   /** The time of day, to the second. */
@@ -89,12 +90,12 @@ export class Figures extends Format {
     ] as const) {
       const n = Math.floor(left / size);
       left -= n * size;
-      if (n > 0) parts.push(this.length1(n, unit));
+      if (n > 0) parts.push(this.amount(n, unit));
     }
-    return parts.length > 0 ? parts.join(" ") : this.length1(0, "second");
+    return parts.length > 0 ? parts.join(" ") : this.amount(0, "second");
   }
 
-  private length1(n: number, unit: string): string {
+  private amount(n: number, unit: string): string {
     return new Intl.NumberFormat(this.lang, { style: "unit", unit, unitDisplay: "short" }).format(n);
   }
 }

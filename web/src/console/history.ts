@@ -48,6 +48,11 @@ export class History {
     return this.columns.get(name) ?? this.at.map(() => null);
   }
 
+  /** When a node was last heard of, by the time of the frames. */
+  heard(node: string): number | undefined {
+    return this.nodeRates.heard(node);
+  }
+
   /** The highest value of a column, undefined when nothing is known. */
   peak(name: string): number | undefined {
     let peak: number | undefined;

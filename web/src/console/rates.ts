@@ -48,6 +48,8 @@ export interface NodeRates {
 
 interface Known {
   started: number;
+  reported: number; // by its own clock, which is compared with no other
+  heard: number; // time of the frame that had this report first
   growth: Growth;
 }
 
@@ -61,25 +63,33 @@ export class Rates {
   private seen = 0; // time of the frame before
 
   next(at: number, nodes: readonly NodeFigures[]): NodeRates | undefined {
-    for (const node of nodes) this.take(node);
+    for (const node of nodes) this.take(at, node);
     const names = new Set(nodes.map(({ node }) => node));
     for (const name of this.nodes.keys()) if (!names.has(name)) this.nodes.delete(name);
     this.seen = Math.max(at, this.seen);
     return this.sum(at);
   }
 
-  private take(node: NodeFigures): void {
+  /** When a node was last heard of, by the time of the frames. */
+  heard(node: string): number | undefined {
+    return this.nodes.get(node)?.heard;
+  }
+
+  private take(at: number, node: NodeFigures): void {
     const counts: Counts = { ...node.grabs };
     for (const by of limiters) counts[`by ${by}`] = node.limited?.[by] ?? 0;
     const before = this.nodes.get(node.node);
     if (before?.started === node.started) {
       before.growth.push(node.at, counts);
+      // A time to come is of before the clock was set back.
+      if (node.at !== before.reported || before.heard > at) before.heard = at;
+      before.reported = node.at;
       return;
     }
-    const known = { started: node.started, growth: new Growth() };
+    const known = { started: node.started, reported: node.at, heard: at, growth: new Growth() };
     this.nodes.set(node.node, known);
     // It began while somebody looked, so all that it counted is new. Otherwise its past is of another time.
-    if (this.seen > 0 && (before || node.started > this.seen)) {
+    if (this.seen > 0 && (before || node.at - node.started < at - this.seen)) {
       known.growth.begin(Math.max(node.started, before?.growth.last ?? 0), {});
     }
     known.growth.push(node.at, counts);
@@ -89,11 +99,11 @@ export class Rates {
     let known = false;
     const rate = (name: string) => {
       let sum = 0;
-      for (const { growth } of this.nodes.values()) {
+      for (const { growth, heard } of this.nodes.values()) {
         const part = growth.of(name);
         if (part === undefined) continue;
         known = true;
-        if (at - (growth.last ?? 0) <= WINDOW_MS) sum += part;
+        if (at - heard <= WINDOW_MS) sum += part;
       }
       return sum;
     };

@@ -48,8 +48,10 @@ export class Session {
 
   /** Reads what the server says of itself. Without an answer the console does without. */
   async introduce(): Promise<void> {
+    const token = this.token.value;
     try {
-      this.about.value = await this.api.about();
+      const about = await this.api.about();
+      if (token === this.token.value) this.about.value = about;
     } catch {
       // a refused token has led to the sign-in already, and everything else is told where it matters
     }

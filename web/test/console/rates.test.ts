@@ -62,6 +62,18 @@ describe("rates from counters", () => {
     expect(rates.next(T + 10 * s, [])).toBeUndefined();
   });
 
+  it("take no clock of a node for another's", () => {
+    const rates = new Rates();
+    const off = (at: number, success: number) => counted(at - 3_600 * s, success, { started: T - 7_200 * s });
+    rates.next(T, [off(T, 0)]);
+    expect(rates.next(T + s, [off(T + s, 10)])?.grabs.success).toBe(10);
+    expect(rates.heard("a")).toBe(T + s);
+    const ahead = counted(T + 600 * s, 80_000, { node: "b", started: T + 60 * s });
+    expect(rates.next(T + 2 * s, [off(T + s, 10), ahead])?.grabs.success, "it has a past").toBe(10);
+    expect([rates.heard("a"), rates.heard("b")]).toEqual([T + s, T + 2 * s]);
+    expect(rates.next(T + 9 * s, [off(T + s, 10)])?.grabs.success).toBe(0);
+  });
+
   it("begin anew where a counter goes back without a restart", () => {
     const rates = new Rates();
     rates.next(T, [counted(T, 500)]);

@@ -15,7 +15,9 @@ import { now } from "../../src/console/ticking.ts";
 import type { About, LiveFrame, LogEntry, OrderRow, Sale, SaleFile } from "../../src/console/types.ts";
 import { Controls } from "../../src/console/views/controls.tsx";
 import { LiveView } from "../../src/console/views/live.tsx";
+import { NodesPanel } from "../../src/console/views/nodes.tsx";
 import { OrdersView } from "../../src/console/views/orders.tsx";
+import { SalePage } from "../../src/console/views/sale.tsx";
 import { SaleHead } from "../../src/console/views/sale-head.tsx";
 import { SalesPage, SalesView } from "../../src/console/views/sales.tsx";
 import { NewSalePage, Settings } from "../../src/console/views/settings.tsx";
@@ -169,7 +171,13 @@ const views: Record<string, [() => ComponentChild, string[], string[]]> = {
     ["尚未对账"],
   ],
   nodes: [
-    () => live(frame({ nodes: [node(), node({ node: "b", at: T - 9000 })] })),
+    () => (
+      <NodesPanel
+        nodes={[node(), node({ node: "b", at: T - 3_600_000 })]}
+        now={T}
+        heard={(node) => (node === "b" ? T - 9000 : T)}
+      />
+    ),
     ["9,100", "60m", "9s ago"],
     ["60分钟", "9秒前"],
   ],
@@ -614,6 +622,36 @@ describe("settings", () => {
   });
 });
 
+describe("what the server says of itself", () => {
+  it("is read again when figures come from another node, or anew", async () => {
+    vi.useFakeTimers();
+    const streams: ReadableStreamDefaultController<Uint8Array>[] = [];
+    let asked = 0;
+    const session = new Session(async (url) => {
+      if (String(url).endsWith("/about")) asked++;
+      if (!String(url).endsWith("/live")) return new Response(JSON.stringify({ ...about, entries: [], next: 0 }));
+      return new Response(new ReadableStream({ start: (stream) => void streams.push(stream) }));
+    });
+    const tell = async (at: number, node: string) => {
+      const data = `data: ${JSON.stringify(frame({ at, node }))}\n\n`;
+      streams.at(-1)?.enqueue(new TextEncoder().encode(data));
+      await act(async () => void (await vi.advanceTimersByTimeAsync(300)));
+    };
+    show("en", <SalePage session={session} id="phone-x" part="orders" />);
+    await act(async () => void (await vi.advanceTimersByTimeAsync(300)));
+    await tell(T, "a");
+    await tell(T + 1000, "a");
+    expect(asked).toBe(1);
+    await tell(T + 2000, "b");
+    expect(asked).toBe(2);
+    streams.at(-1)?.close();
+    await act(async () => void (await vi.advanceTimersByTimeAsync(3_000)));
+    await tell(T + 5000, "b");
+    expect(asked).toBe(3);
+    vi.useRealTimers();
+  });
+});
+
 describe("the list of sales", () => {
   it("says that it is old while the server does not answer, and asks once at a time", async () => {
     vi.useFakeTimers();
@@ -676,6 +714,13 @@ describe("orders", () => {
     expect(click).toHaveBeenCalledOnce();
     expect(url).toHaveBeenCalledOnce();
     vi.restoreAllMocks();
+  });
+});
+
+describe("figures", () => {
+  it("say all only of all", () => {
+    const { f } = speak("en");
+    expect([0, 0.0123, 0.588, 0.997, 1].map((part) => f.percent(part))).toEqual(["0%", "1.2%", "59%", "99%", "100%"]);
   });
 });
 

@@ -55,7 +55,7 @@ export function Chart({ title, note, history, at, series, write }: Props) {
 
   const shown = (column: string) => {
     const values = history.column(column);
-    return values[pointed ?? values.length - 1] ?? values.at(-1) ?? null;
+    return (pointed === null ? values.at(-1) : values[pointed]) ?? null;
   };
   const words = (n: number | null | undefined) => (n === null || n === undefined ? "–" : write(n));
   const said = series.map(({ column, name }) =>

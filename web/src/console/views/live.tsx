@@ -38,7 +38,7 @@ export function LiveView({ live, log, about }: { live: Live; log: ChangeLog; abo
             <AuditPanel audit={frame.audit} now={frame.at} state={sale.state} />
             <WayPanel orders={frame.orders} brokerPage={about?.broker_ui_url} />
             <StockPanel sale={sale} />
-            <NodesPanel nodes={frame.nodes} now={frame.at} />
+            <NodesPanel nodes={frame.nodes} now={frame.at} heard={(node) => live.history.heard(node)} />
           </div>
           <div class="below">
             <LimitsPanel limits={about?.limits} nodes={frame.nodes} rates={live.history.rates} />

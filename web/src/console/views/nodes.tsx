@@ -4,9 +4,14 @@ import { Panel, Scroll } from "./parts.tsx";
 
 const LATE_MS = 5_000; // nodes report themselves about every second
 
-/** The nodes that serve, and when each was heard of. */
-export function NodesPanel({ nodes, now }: { nodes: NodeFigures[]; now: number }) {
+/**
+ * The nodes that serve, and when each was heard of. That goes by when its report changed here, since the clock of a node may
+ * be wrong.
+ */
+export function NodesPanel(props: { nodes: NodeFigures[]; now: number; heard: (node: string) => number | undefined }) {
   const { t, f } = language.value;
+  const { nodes, now } = props;
+  const silent = ({ node }: NodeFigures) => now - (props.heard(node) ?? now);
   const sorted = [...nodes].sort((a, b) => (a.node < b.node ? -1 : 1));
   return (
     <Panel title={t.nodes} class="nodes">
@@ -37,15 +42,15 @@ export function NodesPanel({ nodes, now }: { nodes: NodeFigures[]; now: number }
             </thead>
             <tbody>
               {sorted.map((node) => (
-                <tr key={node.node} class={now - node.at > LATE_MS ? "late" : ""}>
+                <tr key={node.node} class={silent(node) > LATE_MS ? "late" : ""}>
                   <th scope="row">
                     <code>{node.node}</code>
                   </th>
                   <td class="n">{f.number(node.connections)}</td>
                   <td class="n">{f.number(node.shoppers)}</td>
                   <td class="n">{f.number(node.grabs?.success ?? 0)}</td>
-                  <td class="n">{f.span(now - node.started, "narrow")}</td>
-                  <td class="n">{t.ago(f.span(now - node.at, "narrow"))}</td>
+                  <td class="n">{f.span(node.at - node.started, "narrow")}</td>
+                  <td class="n">{t.ago(f.span(silent(node), "narrow"))}</td>
                 </tr>
               ))}
             </tbody>

@@ -29,6 +29,12 @@ export function SalePage({ session, id, part }: { session: Session; id: string; 
   }, [live]);
   useTicking(live.clock);
   useEvery(LOG_EVERY_MS, () => log.refresh(), log);
+  // A stream that comes anew may come from a server that was started anew, with other limits.
+  const node = live.frame.value?.node;
+  const open = live.link.value === "open";
+  useEffect(() => {
+    if (open && node) void session.introduce();
+  }, [session, open, node]);
   useEffect(() => {
     if (!done) return;
     const timer = setTimeout(() => setDone(undefined), 8_000);

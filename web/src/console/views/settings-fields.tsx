@@ -2,14 +2,13 @@ import { useId } from "preact/hooks";
 import { emptyItem, type Form, type FormItem, MOST_ITEMS } from "../form.ts";
 import { language, languages } from "../lang/index.ts";
 import { zone } from "../local-time.ts";
-import type { LineOrder, Sale } from "../types.ts";
+import type { LineOrder } from "../types.ts";
 import { ItemFields } from "./settings-items.tsx";
 
 export type Fixed = ReadonlySet<keyof Form | "price">;
 
 interface Props {
   form: Form;
-  origin: Sale | undefined;
   fixed: Fixed;
   change: (part: Partial<Form>) => void;
 }

@@ -165,7 +165,6 @@ export function Settings({ api, sale, taken, onSaved }: Props) {
     <form class="settings" onSubmit={save} noValidate>
       <SettingsFields
         form={form}
-        origin={origin}
         fixed={sale ? fixedFields(sale.state) : new Set()}
         change={(part) => change({ ...form, ...part })}
       />
