@@ -13,6 +13,7 @@ import type { ChangeLog } from "../../src/console/log.ts";
 import { Session } from "../../src/console/session.ts";
 import { now } from "../../src/console/ticking.ts";
 import type { About, LiveFrame, LogEntry, OrderRow, Sale, SaleFile } from "../../src/console/types.ts";
+import { Chart } from "../../src/console/views/chart.tsx";
 import { Controls } from "../../src/console/views/controls.tsx";
 import { LiveView } from "../../src/console/views/live.tsx";
 import { NodesPanel } from "../../src/console/views/nodes.tsx";
@@ -27,8 +28,12 @@ import { troubleWords } from "../../src/console/views/words.ts";
 import { entry, file, frame, node, sale, T } from "./sample.ts";
 
 // There is no canvas here. What a chart says in words is looked at all the same.
+const drawn = vi.hoisted(() => [] as { hooks: { setCursor: ((plot: unknown) => void)[] } }[]);
 vi.mock("uplot", () => ({
   default: class {
+    constructor(options: (typeof drawn)[number]) {
+      drawn.push(options);
+    }
     setData() {}
     setSize() {}
     destroy() {}
@@ -714,6 +719,25 @@ describe("orders", () => {
     expect(click).toHaveBeenCalledOnce();
     expect(url).toHaveBeenCalledOnce();
     vi.restoreAllMocks();
+  });
+});
+
+describe("charts", () => {
+  it("show nothing where one points at a gap, and the newest figure where one points at nothing", () => {
+    const history = new History();
+    history.add(frame());
+    history.add(frame({ at: T + 20_000, line: { ...frame().line, waiting: 7 } as LiveFrame["line"] }));
+    const series = [{ column: "waiting", name: "Waiting", tone: 1 }];
+    show("en", <Chart title="X" history={history} at={T} series={series} write={String} />);
+    const shown = () => root.querySelector(".legend b")?.textContent;
+    const point = (idx: number | null) => act(() => drawn.at(-1)?.hooks.setCursor[0]?.({ cursor: { idx } }));
+    expect(shown()).toBe("7");
+    point(0);
+    expect(shown()).toBe("18240");
+    point(1);
+    expect(shown()).toBe("–");
+    point(null);
+    expect(shown()).toBe("7");
   });
 });
 
