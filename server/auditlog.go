@@ -69,31 +69,3 @@ func (s *Server) readAuditLog(c echo.Context) error {
 	}
 	return c.JSON(http.StatusOK, page)
 }
-
-// storedSale is nil for a sale that the database has.
-func (s *Server) storedSale(ctx context.Context, id string) error {
-	if !queue.ValidID(id) {
-		return noSuchSale(id)
-	}
-	_, err := s.opts.Sales.Sale(ctx, id)
-	return err
-}
-
-// How long a page of a list is, unless ?limit= says so, and at most.
-const (
-	usualPage   = 50
-	longestPage = 200
-)
-
-// pageLimit reads ?limit=.
-func pageLimit(c echo.Context) (int, error) {
-	text := c.QueryParam("limit")
-	if text == "" {
-		return usualPage, nil
-	}
-	limit, err := strconv.Atoi(text)
-	if err != nil || limit < 1 || limit > longestPage {
-		return 0, invalid("limit must be a whole number from 1 to %d, not %q", longestPage, clip(text))
-	}
-	return limit, nil
-}

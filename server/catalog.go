@@ -71,3 +71,12 @@ func (s *Server) fromRedis(ctx context.Context, id string) (queue.Sale, error) {
 	}
 	return queue.Sale{}, err
 }
+
+// storedSale is nil for a sale that the database has.
+func (s *Server) storedSale(ctx context.Context, id string) error {
+	if !queue.ValidID(id) {
+		return noSuchSale(id)
+	}
+	_, err := s.opts.Sales.Sale(ctx, id)
+	return err
+}

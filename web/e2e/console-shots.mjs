@@ -7,6 +7,7 @@ import { createRequire } from "node:module";
 import { join } from "node:path";
 import { openBrowser } from "./browser.mjs";
 import { openConsoleStage } from "./console-stage.mjs";
+import { contactSheet } from "./contact-sheet.mjs";
 
 const folder = process.env.SHOTS || "/tmp/console-shots";
 const only = process.argv.slice(2);
@@ -95,7 +96,7 @@ const problems = [];
 for (const kind of kinds) {
   const taken = [];
   for (const shot of pages) taken.push({ name: shot.name, file: await take(kind, shot) });
-  await sheet(kind, taken);
+  await contactSheet(browser, taken, kind.wide ? 480 : 190, join(folder, `sheet-${kind.name}.png`));
 }
 await browser.close();
 await stage.close();
@@ -160,17 +161,4 @@ function violations(page) {
       return violations.map(({ id, nodes }) => `${id}: ${nodes.map((node) => node.target.join(" ")).join(", ")}`);
     }, axe)
     .catch((error) => [`axe did not run: ${error.message}`]);
-}
-
-async function sheet({ name, wide }, taken) {
-  const page = await browser.newPage({ viewport: { width: 2000, height: 1000 } });
-  const cell = wide ? 480 : 190;
-  const image = (file) => `data:image/png;base64,${readFileSync(file).toString("base64")}`;
-  await page.setContent(
-    `<body style="margin:8px;background:#888;font:12px sans-serif;display:flex;flex-wrap:wrap;gap:8px;align-items:start">${taken
-      .map(({ name, file }) => `<div style="width:${cell}px">${name}<img width="${cell}" src="${image(file)}"></div>`)
-      .join("")}`,
-  );
-  await page.screenshot({ path: join(folder, `sheet-${name}.png`), fullPage: true });
-  await page.close();
 }

@@ -7,6 +7,7 @@ import { mkdirSync, readFileSync } from "node:fs";
 import { createRequire } from "node:module";
 import { join } from "node:path";
 import { openBrowser } from "./browser.mjs";
+import { contactSheet } from "./contact-sheet.mjs";
 import { alike } from "./scenes.mjs";
 import { openStage } from "./stage.mjs";
 import { kinds as everyKind, pages as everyPage, visit } from "./visit.mjs";
@@ -63,16 +64,7 @@ for (const way of kinds) {
     await context.close();
   }
   for (const [one, other] of twins(taken)) problems.push(`${kind}: ${one} looks the same as ${other}`);
-  const sheet = await browser.newPage({ viewport: { width: 2000, height: 1000 } });
-  const cell = wide ? 380 : 190;
-  const image = (file) => `data:image/png;base64,${readFileSync(file).toString("base64")}`;
-  await sheet.setContent(
-    `<body style="margin:8px;background:#888;font:12px sans-serif;display:flex;flex-wrap:wrap;gap:8px;align-items:start">${taken
-      .map(({ name, file }) => `<div style="width:${cell}px">${name}<img width="${cell}" src="${image(file)}"></div>`)
-      .join("")}`,
-  );
-  await sheet.screenshot({ path: join(folder, `sheet-${kind}.png`), fullPage: true });
-  await sheet.close();
+  await contactSheet(browser, taken, wide ? 380 : 190, join(folder, `sheet-${kind}.png`));
 }
 
 /** The pairs of pictures that are the same though nobody has said that they are. */

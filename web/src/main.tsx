@@ -1,8 +1,9 @@
 import { render } from "preact";
 import { Attention } from "./attention.ts";
+import { choose } from "./choose.ts";
 import { Clock } from "./clock.ts";
 import { Store, tokenFromAddress } from "./identity.ts";
-import { choose, language, speak } from "./lang/index.ts";
+import { language, speak, tags } from "./lang/index.ts";
 import { Session } from "./session.ts";
 import "./style.css";
 import { online, tick } from "./ticker.ts";
@@ -59,7 +60,7 @@ function choice(tag: string): void {
 /** Fetches the first language. One that does not come leaves nothing to show: the page is loaded again, in its own time. */
 async function firstLanguage(): Promise<boolean> {
   try {
-    await setLanguage(choose([store.read<string>(LANGUAGE) ?? "", ...navigator.languages]));
+    await setLanguage(choose([store.read<string>(LANGUAGE) ?? "", ...navigator.languages], tags));
     store.write(TRIES, undefined);
     return true;
   } catch {

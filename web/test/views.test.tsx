@@ -2,8 +2,9 @@ import { render } from "preact";
 import { act } from "preact/test-utils";
 import { afterEach, beforeEach, describe, expect, it, vi } from "vitest";
 import { Attention } from "../src/attention.ts";
+import { choose } from "../src/choose.ts";
 import { Store } from "../src/identity.ts";
-import { choose, language, nameOf, speak, tags } from "../src/lang/index.ts";
+import { language, nameOf, speak, tags } from "../src/lang/index.ts";
 import type { Frame } from "../src/protocol.ts";
 import type { Gate } from "../src/session.ts";
 import { initial, reduce, type State } from "../src/state.ts";
@@ -433,10 +434,10 @@ describe("what moves", () => {
 
 describe("languages", () => {
   it("are chosen by what the browser asks for, English last", () => {
-    expect(choose(["fr", "zh-Hans-CN", "en"])).toBe("zh");
-    expect(choose(["en-GB", "zh"])).toBe("en");
-    expect(choose(["fr"])).toBe("en");
-    expect(choose([])).toBe("en");
+    expect(choose(["fr", "zh-Hans-CN", "en"], tags)).toBe("zh");
+    expect(choose(["en-GB", "zh"], tags)).toBe("en");
+    expect(choose(["fr"], tags)).toBe("en");
+    expect(choose([], tags)).toBe("en");
   });
 
   it("can be switched", () => {

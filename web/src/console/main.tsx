@@ -1,7 +1,8 @@
 import { render } from "preact";
 import "./style/console.css";
+import { choose } from "../choose.ts";
 import { readLanguage } from "./keep.ts";
-import { choose, language, speak } from "./lang/index.ts";
+import { language, languages, speak } from "./lang/index.ts";
 import { followAddress, route } from "./route.ts";
 import { Session } from "./session.ts";
 import { SalePage } from "./views/sale.tsx";
@@ -10,7 +11,7 @@ import { NewSalePage } from "./views/settings.tsx";
 import { Shell } from "./views/shell.tsx";
 import { SignIn } from "./views/sign-in.tsx";
 
-language.value = speak(choose([readLanguage(), ...navigator.languages]));
+language.value = speak(choose([readLanguage(), ...navigator.languages], Object.keys(languages)));
 language.subscribe(({ tag, t }) => {
   document.documentElement.lang = tag;
   document.documentElement.dir = t.dir;

@@ -11,16 +11,6 @@ export const tags: readonly string[] = Object.keys(files)
   .map((path) => path.slice(2, -3))
   .sort();
 
-/** The first language that the shopper reads and we have; English if there is none. */
-export function choose(wanted: readonly string[]): string {
-  for (const tag of wanted) {
-    if (tags.includes(tag)) return tag;
-    const base = tag.split("-")[0]?.toLowerCase() ?? "";
-    if (tags.includes(base)) return base;
-  }
-  return "en";
-}
-
 export interface Language {
   tag: string;
   t: Messages;

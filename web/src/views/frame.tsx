@@ -1,6 +1,6 @@
 import type { ComponentChildren } from "preact";
-import { useEffect } from "preact/hooks";
 import { language, nameOf, tags } from "../lang/index.ts";
+import { useTitle } from "../title.ts";
 
 /** What stands around every page: the way to the content, the way to the list, the language. */
 export function Frame({ children, setLanguage }: { children: ComponentChildren; setLanguage: (tag: string) => void }) {
@@ -63,11 +63,4 @@ export function NotFound() {
       </a>
     </Message>
   );
-}
-
-/** The window's title carries the state, for those who look at it from another tab. */
-export function useTitle(title: string): void {
-  useEffect(() => {
-    document.title = title;
-  }, [title]);
 }

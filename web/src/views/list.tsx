@@ -4,7 +4,8 @@ import type { Clock } from "../clock.ts";
 import { language } from "../lang/index.ts";
 import type { Sale } from "../protocol.ts";
 import { now } from "../ticker.ts";
-import { Message, useTitle } from "./frame.tsx";
+import { useTitle } from "../title.ts";
+import { Message } from "./frame.tsx";
 import { Countdown } from "./parts.tsx";
 
 const EVERY_MS = 5_000;

@@ -13,16 +13,6 @@ export const languages: Record<string, Messages> = Object.fromEntries(
   }),
 );
 
-/** The first language that the operator reads and we have; English if there is none. */
-export function choose(wanted: readonly string[]): string {
-  for (const tag of wanted) {
-    if (languages[tag]) return tag;
-    const base = tag.split("-")[0]?.toLowerCase() ?? "";
-    if (languages[base]) return base;
-  }
-  return "en";
-}
-
 export interface Language {
   tag: string;
   t: Messages;

@@ -97,12 +97,6 @@ export function Announce({ text }: { text: string }) {
   );
 }
 
-export function useTitle(title: string): void {
-  useEffect(() => {
-    document.title = title;
-  }, [title]);
-}
-
 /** Moves `now` on by the server's time, for as long as the page is there. */
 export function useTicking(clock: Clock): void {
   useEffect(() => {

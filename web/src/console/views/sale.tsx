@@ -1,4 +1,5 @@
 import { useEffect, useMemo, useState } from "preact/hooks";
+import { useTitle } from "../../title.ts";
 import { act } from "../act.ts";
 import type { Control } from "../controls.ts";
 import { language } from "../lang/index.ts";
@@ -9,7 +10,7 @@ import type { Session } from "../session.ts";
 import { Controls } from "./controls.tsx";
 import { LiveView } from "./live.tsx";
 import { OrdersView } from "./orders.tsx";
-import { Announce, useEvery, useTicking, useTitle } from "./parts.tsx";
+import { Announce, useEvery, useTicking } from "./parts.tsx";
 import { SaleHead } from "./sale-head.tsx";
 import { SettingsPage } from "./settings.tsx";
 import { titleOf } from "./words.ts";

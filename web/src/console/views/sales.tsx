@@ -1,12 +1,13 @@
 import { useComputed, useSignal } from "@preact/signals";
 import { useMemo, useState } from "preact/hooks";
 import { Clock } from "../../clock.ts";
+import { useTitle } from "../../title.ts";
 import { type Problem, problemOf } from "../api.ts";
 import { language } from "../lang/index.ts";
 import type { Session } from "../session.ts";
 import { now } from "../ticking.ts";
 import type { Sale } from "../types.ts";
-import { Bar, Chips, ProblemLine, Scroll, useEvery, useTicking, useTitle } from "./parts.tsx";
+import { Bar, Chips, ProblemLine, Scroll, useEvery, useTicking } from "./parts.tsx";
 import { takenOf, titleOf } from "./words.ts";
 
 const EVERY_MS = 3_000;

@@ -1,5 +1,6 @@
 import type { ComponentChildren } from "preact";
 import { useEffect, useMemo, useRef, useState } from "preact/hooks";
+import { useTitle } from "../../title.ts";
 import { type Api, type Problem, problemOf } from "../api.ts";
 import { Checker, type Verdict } from "../check.ts";
 import { differences } from "../diff.ts";
@@ -7,7 +8,7 @@ import { emptyForm, type Form, fileOf, fixedFields, formOf, rebase } from "../fo
 import { language } from "../lang/index.ts";
 import type { Sale, SaleFile } from "../types.ts";
 import { Differences } from "./log.tsx";
-import { Panel, ProblemLine, ProblemText, useEvery, useTitle } from "./parts.tsx";
+import { Panel, ProblemLine, ProblemText, useEvery } from "./parts.tsx";
 import { SettingsFields } from "./settings-fields.tsx";
 
 /** A draft outlives a look at another part of the page: what was typed for minutes must not be lost by one click. */

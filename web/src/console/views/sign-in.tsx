@@ -1,8 +1,9 @@
 import type { ComponentChildren } from "preact";
 import { useState } from "preact/hooks";
+import { useTitle } from "../../title.ts";
 import { language } from "../lang/index.ts";
 import type { Refusal, Session } from "../session.ts";
-import { ProblemText, useTitle } from "./parts.tsx";
+import { ProblemText } from "./parts.tsx";
 
 /** Asks for the admin token. */
 export function SignIn({ session }: { session: Session }) {
