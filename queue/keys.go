@@ -66,3 +66,11 @@ func (k keys) userLimit(user string) string { return k.limit + "u:" + user }
 
 // addressLimit holds the moments of the last requests from an address.
 func (k keys) addressLimit(address string) string { return k.limit + "a:" + address }
+
+// all lists the keys that a sale has one of; those of the limits are one for each user.
+func (k keys) all() []string {
+	return []string{
+		k.meta, k.stock, k.seats, k.turns, k.gone, k.conn, k.away, k.recall, k.nodes, k.lost, k.leaves, k.draw, k.dropout,
+		k.leavers, k.winners, k.past, k.outbox, k.news, k.audit,
+	}
+}

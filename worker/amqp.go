@@ -191,6 +191,11 @@ type link struct {
 
 // dial connects to RabbitMQ and declares what this package uses there.
 func (a *AMQP) dial(ctx context.Context, role string) (link, error) {
+	return a.dialAnd(ctx, role, a.declare)
+}
+
+// dialAnd connects to RabbitMQ and begins with a first conversation, which dialTimeout bounds too.
+func (a *AMQP) dialAnd(ctx context.Context, role string, first func(*amqp.Connection) error) (link, error) {
 	ctx, cancel := context.WithTimeout(ctx, dialTimeout)
 	defer cancel()
 	var l link
@@ -215,7 +220,7 @@ func (a *AMQP) dial(ctx context.Context, role string) (link, error) {
 	if err != nil {
 		return link{}, fmt.Errorf("connect to RabbitMQ: %w", err)
 	}
-	if err := a.declare(l.Connection); err != nil {
+	if err := first(l.Connection); err != nil {
 		return link{}, err
 	}
 	keep()

@@ -18,12 +18,15 @@ func (a *AMQP) orders() string { return a.opts.Prefix + "sluice.orders" }
 // dead is the name of the exchange and the queue of what cannot be written.
 func (a *AMQP) dead() string { return a.opts.Prefix + "sluice.dead" }
 
-// declare makes the exchanges and queues, or checks those that are there. Whoever connects first makes them.
-func (a *AMQP) declare(conn *amqp.Connection) error {
-	ch, err := conn.Channel()
-	if err != nil {
-		return fmt.Errorf("open a channel: %w", err)
-	}
+// topology is a queue and the exchange of the same name that leads to it.
+type topology struct {
+	name string
+	args amqp.Table
+	dead bool // it holds what could not be written
+}
+
+// topologies are those of dead letters and of orders; the first has to be there before the second.
+func (a *AMQP) topologies() []topology {
 	orders := amqp.Table{
 		"x-queue-type": "quorum",
 		// A full queue refuses what comes, which stays in its outbox. The other way is to drop the oldest orders.
@@ -42,10 +45,16 @@ func (a *AMQP) declare(conn *amqp.Connection) error {
 		// Looking at a dead letter is a delivery, and RabbitMQ 4 would drop it after 20 of them.
 		"x-delivery-limit": int64(math.MaxInt32),
 	}
-	for _, queue := range []struct {
-		name string
-		args amqp.Table
-	}{{a.dead(), dead}, {a.orders(), orders}} {
+	return []topology{{name: a.dead(), args: dead, dead: true}, {name: a.orders(), args: orders}}
+}
+
+// declare makes the exchanges and queues, or checks those that are there. Whoever connects first makes them.
+func (a *AMQP) declare(conn *amqp.Connection) error {
+	ch, err := conn.Channel()
+	if err != nil {
+		return fmt.Errorf("open a channel: %w", err)
+	}
+	for _, queue := range a.topologies() {
 		if err := ch.ExchangeDeclare(queue.name, amqp.ExchangeDirect, true, false, false, false, nil); err != nil {
 			return fmt.Errorf("declare exchange %s: %w", queue.name, err)
 		}

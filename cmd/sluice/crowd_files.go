@@ -25,3 +25,12 @@ func allowFiles(need uint64) error {
 	}
 	return nil
 }
+
+// filesAllowed is how many files this process may open.
+func filesAllowed() (uint64, error) {
+	var limit syscall.Rlimit
+	if err := syscall.Getrlimit(syscall.RLIMIT_NOFILE, &limit); err != nil {
+		return 0, fmt.Errorf("ask how many files this process may open: %w", err)
+	}
+	return uint64(limit.Cur), nil
+}

@@ -17,7 +17,7 @@ import (
 // from server to lua, an order up from worker to queue, and nothing goes round. Only the commands see everything.
 func mayImport() map[string][]string {
 	return map[string][]string{
-		"cmd/sluice":      {"server", "hub", "queue", "lua", "worker", "web"},
+		"cmd/sluice":      {"server", "hub", "queue", "lua", "worker", "web", "doctor"},
 		"deploy/services": {},
 		"deploy/faults":   {"server"},
 		"deploy/lobby":    {"queue"},
@@ -26,6 +26,7 @@ func mayImport() map[string][]string {
 		"queue":           {"lua", "fault"},
 		"lua":             {},
 		"worker":          {"queue", "fault"},
+		"doctor":          {"queue", "worker"},
 		"fault":           {},
 		"web":             {},
 	}

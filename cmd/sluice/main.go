@@ -48,6 +48,7 @@ type cli struct {
 	Dead    deadCmd    `cmd:"" help:"Look after orders that could not be written."`
 	Audit   auditCmd   `cmd:"" help:"Check that nothing is oversold, lost or sold twice."`
 	Verify  verifyCmd  `cmd:"" help:"Check the draw of a lottery from public data alone."`
+	Doctor  doctorCmd  `cmd:"" help:"Check what an installation stands on, and say what to change."`
 	Crowd   crowdCmd   `cmd:"" help:"Send a crowd of shoppers to a sale and check that each was told the truth."`
 
 	Version kong.VersionFlag `help:"Print the version and exit." env:"-"`

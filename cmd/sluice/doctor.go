@@ -1,0 +1,168 @@
+package main
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"log/slog"
+	"strings"
+	"time"
+
+	"sluice/doctor"
+	"sluice/queue"
+	"sluice/worker"
+)
+
+// doctorPatience is how long all that is asked may take together.
+const doctorPatience = 30 * time.Second
+
+// errUnsound ends `sluice doctor` where something would lose data.
+var errUnsound = errors.New("what is marked with ✗ has to be put right before a sale")
+
+// doctorCmd is `sluice doctor`.
+type doctorCmd struct {
+	backendFlags
+	serveFlags
+	JSON bool `name:"json" help:"Print one JSON object."`
+	All  bool `help:"Print what is sound too."`
+}
+
+// Help is shown below the flags.
+func (*doctorCmd) Help() string {
+	return `Takes the flags and variables of sluice serve, asks Redis, RabbitMQ, the database and this machine about themselves, and says what to change. It changes nothing. It exits with 1 where data can be lost, somebody can get in who must not, or a node would not work.
+
+Example:
+
+    sluice doctor --redis-url redis://127.0.0.1 --amqp-url amqp://127.0.0.1 --database-url mysql://root@127.0.0.1/sluice --secret-file secret --admin-token-file admin`
+}
+
+// Run asks, judges and prints.
+func (c *doctorCmd) Run(ctx context.Context, std *stdio) error {
+	stands, err := c.backendFlags.read()
+	if err != nil {
+		return err
+	}
+	settings, err := c.settings(stands)
+	if err != nil {
+		return err
+	}
+	ctx, cancel := context.WithTimeout(ctx, doctorPatience)
+	defer cancel()
+	list := settings.Judge()
+	files, err := filesAllowed()
+	if err != nil {
+		return err
+	}
+	list = append(list, doctor.Machine(doctor.MachineFacts{Files: files})...)
+	list = append(list, examineRedis(ctx, stands)...)
+	list = append(list, examineBroker(ctx, stands)...)
+	list = append(list, examineDatabase(ctx, stands)...)
+	if c.JSON {
+		err = json.NewEncoder(std.out).Encode(struct {
+			Worst    doctor.Level     `json:"worst"`
+			Findings []doctor.Finding `json:"findings"`
+		}{doctor.Worst(list), list})
+	} else {
+		err = printFindings(std.out, list, c.All)
+	}
+	if err == nil && doctor.Worst(list) == doctor.Danger {
+		err = errUnsound
+	}
+	return err
+}
+
+// settings reads what is judged of the settings, without making up what was not given.
+func (c *doctorCmd) settings(stands backendFlags) (doctor.Settings, error) {
+	s := doctor.Settings{
+		Embedded: stands.embedded(), Auth: c.Auth, Origins: c.Origins, TrustedProxies: c.TrustedProxies, OpsListen: c.OpsListen,
+		UserLimit: stands.LimitUser.On(), OutboxLimit: stands.OutboxLimit, Drain: c.Drain,
+	}
+	var err error
+	if s.Secrets, err = c.secrets(); err != nil {
+		return s, err
+	}
+	if s.AdminToken, err = valueOrFile("admin-token", c.AdminToken, c.AdminTokenFile); err != nil {
+		return s, err
+	}
+	webhook, err := valueOrFile("webhook-secret", strings.Join(c.WebhookSecret, ","), c.WebhookSecretFile)
+	s.Webhook = webhook != ""
+	return s, err
+}
+
+// examineRedis asks Redis; an embedded one is judged by the settings.
+func examineRedis(ctx context.Context, stands backendFlags) []doctor.Finding {
+	if stands.embedded() {
+		return nil
+	}
+	client, err := queue.Connect(stands.RedisURL, 2)
+	if err != nil {
+		return []doctor.Finding{doctor.Away("redis", err)}
+	}
+	defer client.Close()
+	facts, err := queue.Inspect(ctx, client)
+	if err != nil {
+		return []doctor.Finding{doctor.Away("redis", err)}
+	}
+	return doctor.Redis(facts, stands.RedisPool)
+}
+
+func examineBroker(ctx context.Context, stands backendFlags) []doctor.Finding {
+	if stands.AMQPURL == "" {
+		return nil
+	}
+	broker, err := worker.NewAMQP(stands.AMQPURL, worker.AMQPOptions{Logger: slog.New(slog.DiscardHandler), Node: nodeName(), Prefix: stands.AMQPPrefix})
+	if err != nil {
+		return []doctor.Finding{doctor.Away("broker", err)}
+	}
+	defer broker.Close()
+	facts, err := broker.Inspect(ctx)
+	if err != nil {
+		return []doctor.Finding{doctor.Away("broker", err)}
+	}
+	return doctor.Broker(facts)
+}
+
+func examineDatabase(ctx context.Context, stands backendFlags) []doctor.Finding {
+	if stands.DatabaseURL == "" {
+		return nil // it is a file of this process, which makes it
+	}
+	store, err := worker.OpenStore(ctx, stands.DatabaseURL, worker.StoreOptions{Conns: 2})
+	if err != nil {
+		return []doctor.Finding{doctor.Away("database", err)}
+	}
+	defer store.Close()
+	facts, err := store.Inspect(ctx)
+	if err != nil {
+		return []doctor.Finding{doctor.Away("database", err)}
+	}
+	return doctor.Database(facts, stands.DatabaseConns)
+}
+
+// printFindings writes what was found for people, part by part.
+func printFindings(out io.Writer, list []doctor.Finding, all bool) error {
+	marks := map[doctor.Level]string{doctor.Sound: "✓", doctor.Advice: "!", doctor.Danger: "✗"}
+	count := map[doctor.Level]int{}
+	part := ""
+	for _, f := range list {
+		count[f.Level]++
+		if f.Level == doctor.Sound && !all {
+			continue
+		}
+		if f.Part != part {
+			part = f.Part
+			fmt.Fprintf(out, "%s\n", part)
+		}
+		fmt.Fprintf(out, "  %s %s: %s\n", marks[f.Level], f.About, f.Found)
+		if f.Why != "" {
+			fmt.Fprintf(out, "      why: %s\n", f.Why)
+		}
+		if f.Do != "" {
+			fmt.Fprintf(out, "      do:  %s\n", f.Do)
+		}
+	}
+	_, err := fmt.Fprintf(out, "%d sound, %d could be better (!), %d must be put right (✗)\n",
+		count[doctor.Sound], count[doctor.Advice], count[doctor.Danger])
+	return err
+}

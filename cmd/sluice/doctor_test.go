@@ -1,0 +1,216 @@
+package main
+
+import (
+	"encoding/json"
+	"fmt"
+	"net"
+	"os/exec"
+	"strings"
+	"testing"
+
+	amqp "github.com/rabbitmq/amqp091-go"
+	"github.com/redis/go-redis/v9"
+
+	"sluice/doctor"
+)
+
+// ownRedis starts a Redis for one test alone, with settings of its own, and returns its address.
+func ownRedis(t *testing.T, args ...string) string {
+	t.Helper()
+	path, err := exec.LookPath("redis-server")
+	if err != nil {
+		t.Skip("redis-server is not on this machine; the services of these tests run in containers")
+	}
+	listener, err := net.Listen("tcp", "127.0.0.1:0")
+	if err != nil {
+		t.Fatal(err)
+	}
+	_, port, _ := net.SplitHostPort(listener.Addr().String())
+	_ = listener.Close()
+	args = append([]string{"--bind", "127.0.0.1", "--port", port, "--dir", t.TempDir(), "--save", ""}, args...)
+	launch(t, "redis", exec.Command(path, args...))
+	address := "127.0.0.1:" + port
+	rdb := redis.NewClient(&redis.Options{Addr: address, MaxRetries: -1})
+	defer rdb.Close()
+	eventually(t, "the test's own redis answers", func() bool { return rdb.Ping(t.Context()).Err() == nil })
+	return address
+}
+
+// examine runs the doctor and returns what it found, and its exit code.
+func examine(t *testing.T, flags ...string) (code int, list []doctor.Finding) {
+	t.Helper()
+	code, stdout, stderr := command(t, append([]string{"doctor", "--json"}, flags...)...)
+	var report struct{ Findings []doctor.Finding }
+	if err := json.Unmarshal([]byte(stdout), &report); err != nil {
+		t.Fatalf("%v\n%s%s", err, stdout, stderr)
+	}
+	return code, report.Findings
+}
+
+func TestTheDoctorNamesEachWrongSetting(t *testing.T) {
+	t.Parallel()
+	g := newGround(t, "mysql")
+	succeed(t, append([]string{"migrate"}, g.flags[6:8]...)...)
+
+	own := ownRedis(t, "--appendonly", "no", "--maxmemory-policy", "allkeys-lru", "--maxmemory", "64mb", "--timeout", "20", "--maxclients", "50")
+	rdb := redis.NewClient(&redis.Options{Addr: own})
+	defer rdb.Close()
+	for _, command := range [][]any{
+		{"SET", "of-somebody-else", "x"}, {"KEYS", "*"},
+		{"EVAL", "local t, n = redis.call('TIME'), 0; repeat n = redis.call('TIME') until (n[1] - t[1]) * 1e6 + n[2] - t[2] > 20000", 0},
+		{"SADD", "sluice:sales", "huge"}, {"SETRANGE", "sluice:{huge}:leaves", 50 << 20, "x"},
+	} {
+		if err := rdb.Do(t.Context(), command...).Err(); err != nil && err != redis.Nil {
+			t.Fatal(err)
+		}
+	}
+
+	conn, err := amqp.Dial(g.flags[3])
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer conn.Close()
+	ch, err := conn.Channel()
+	if err != nil {
+		t.Fatal(err)
+	}
+	if _, err := ch.QueueDeclare(g.flags[5]+"sluice.orders", true, false, false, false, nil); err != nil {
+		t.Fatal(err)
+	}
+
+	for _, statement := range []string{
+		"ALTER TABLE orders MODIFY user_id VARCHAR(128) CHARACTER SET utf8mb4 COLLATE utf8mb4_general_ci NOT NULL",
+		"ALTER TABLE payments ENGINE = MyISAM",
+		"DELETE FROM goose_db_version WHERE version_id = (SELECT * FROM (SELECT MAX(version_id) FROM goose_db_version) AS newest)",
+	} {
+		if _, err := g.rows.ExecContext(t.Context(), statement); err != nil {
+			t.Fatal(err)
+		}
+	}
+
+	flags := append([]string{"--redis-url", "redis://" + own}, g.flags[2:8]...)
+	code, list := examine(t, append(flags, "--secret", "short", "--admin-token", "admin", "--origins", "https://*.example,shop.example", "--trusted-proxies", "0.0.0.0/0",
+		"--auth", "guest", "--limit-user", "0", "--outbox-limit", "0", "--ops-listen", ":9090", "--drain", "1s", "--redis-pool", "64")...)
+	if code != exitFailed {
+		t.Errorf("it exits with %d, want %d", code, exitFailed)
+	}
+	for _, want := range []struct {
+		part, about, found string
+		level              doctor.Level
+	}{
+		{"settings", "secret", "5 bytes", doctor.Danger},
+		{"settings", "admin token", "5 bytes", doctor.Danger},
+		{"settings", "origins", "https://*.example", doctor.Danger},
+		{"settings", "origins", "shop.example", doctor.Danger},
+		{"settings", "trusted proxies", "everybody", doctor.Danger},
+		{"settings", "guests", "anybody", doctor.Advice},
+		{"settings", "payments", "mark it paid", doctor.Advice},
+		{"settings", "limits", "--limit-user", doctor.Advice},
+		{"settings", "outbox", "--outbox-limit", doctor.Advice},
+		{"settings", "operations", "elsewhere", doctor.Advice},
+		{"settings", "drain", "1s", doctor.Advice},
+		{"redis", "append-only file", "off", doctor.Danger},
+		{"redis", "eviction", "allkeys-lru", doctor.Danger},
+		{"redis", "memory", "of 64 MB", doctor.Danger},
+		{"redis", "replicas", "none", doctor.Advice},
+		{"redis", "connections", "of 50", doctor.Danger},
+		{"redis", "connections", "20 s", doctor.Advice},
+		{"redis", "slow calls", "EVAL", doctor.Advice},
+		{"redis", "commands", "KEYS", doctor.Advice},
+		{"redis", "other keys", "1 of", doctor.Advice},
+		{"broker", "queue " + g.flags[5] + "sluice.orders", "x-", doctor.Danger},
+		{"database", "collation", "orders.user_id, payments is MyISAM", doctor.Danger},
+		{"database", "tables", "of version", doctor.Advice},
+	} {
+		if !names(list, want.part, want.about, want.found, want.level) {
+			t.Errorf("no finding of %s says %s: …%s… (%s)", want.part, want.about, want.found, want.level)
+		}
+	}
+	if t.Failed() {
+		t.Log(write(list))
+	}
+}
+
+func TestTheDoctorHasNothingAgainstWhatIsWellSetUp(t *testing.T) {
+	t.Parallel()
+	g := newGround(t, "postgres")
+	succeed(t, append([]string{"migrate"}, g.flags[6:8]...)...)
+	own := ownRedis(t, "--appendonly", "yes", "--appendfsync", "always")
+	flags := append([]string{"--redis-url", "redis://" + own}, g.flags[2:8]...)
+	code, list := examine(t, append(flags, "--secret", strings.Repeat("s", 32), "--admin-token", strings.Repeat("a", 32),
+		"--origins", "https://shop.example", "--trusted-proxies", "10.0.0.0/8", "--auth", "jwt", "--webhook-secret", strings.Repeat("w", 32))...)
+	if want := map[bool]int{true: exitFailed, false: exitOK}[doctor.Worst(list) == doctor.Danger]; code != want {
+		t.Errorf("it exits with %d, want %d", code, want)
+	}
+	for _, f := range list {
+		// These are of the machines that tests run on.
+		if f.Level != doctor.Sound && f.About != "descriptors" && f.About != "replicas" && f.About != "durability" && f.About != "slow calls" {
+			t.Errorf("it has something against %s", write([]doctor.Finding{f}))
+		}
+	}
+	if _, err := rowsOf(g, "SELECT COUNT(*) FROM orders"); err != nil {
+		t.Error(err)
+	}
+}
+
+func TestTheDoctorSaysWhatItCannotReachAndNoPassword(t *testing.T) {
+	t.Parallel()
+	listener, err := net.Listen("tcp", "127.0.0.1:0")
+	if err != nil {
+		t.Fatal(err)
+	}
+	closed := listener.Addr().String()
+	_ = listener.Close()
+	code, list := examine(t, "--redis-url", "redis://:hidden-word@"+closed, "--amqp-url", "amqp://u:hidden-word@"+closed,
+		"--database-url", "mysql://u:hidden-word@"+closed+"/sluice", "--secret", strings.Repeat("s", 32))
+	if code != exitFailed {
+		t.Errorf("it exits with %d", code)
+	}
+	for _, part := range []string{"redis", "broker", "database"} {
+		if !names(list, part, "reachable", "", doctor.Danger) {
+			t.Errorf("it does not say that %s is away", part)
+		}
+	}
+	if text := write(list); strings.Contains(text, "hidden-word") {
+		t.Errorf("it shows a password:\n%s", text)
+	}
+}
+
+func TestTheDoctorKnowsAReplicaByItsRole(t *testing.T) {
+	t.Parallel()
+	master := ownRedis(t)
+	host, port, _ := net.SplitHostPort(master)
+	replica := ownRedis(t, "--replicaof", host+" "+port)
+	_, list := examine(t, "--redis-url", "redis://"+replica, "--secret", strings.Repeat("s", 32))
+	if !names(list, "redis", "role", "replica", doctor.Danger) {
+		t.Errorf("nothing is said of the role:\n%s", write(list))
+	}
+	eventually(t, "the master knows its replica", func() bool {
+		_, list := examine(t, "--redis-url", "redis://"+master, "--secret", strings.Repeat("s", 32))
+		return names(list, "redis", "replicas", "waits for none", doctor.Advice)
+	})
+}
+
+// names says whether there is such a finding.
+func names(list []doctor.Finding, part, about, found string, level doctor.Level) bool {
+	for _, f := range list {
+		if f.Part == part && f.About == about && f.Level == level && strings.Contains(f.Found, found) {
+			return f.Level == doctor.Sound || f.Do != "" && f.Why != "" || f.About == "tables"
+		}
+	}
+	return false
+}
+
+func write(list []doctor.Finding) string {
+	var text strings.Builder
+	for _, f := range list {
+		fmt.Fprintf(&text, "%s %s %s: %s\n", f.Level, f.Part, f.About, f.Found)
+	}
+	return text.String()
+}
+
+// rowsOf counts what a query says.
+func rowsOf(g *ground, query string) (n int64, err error) {
+	err = g.rows.QueryRowContext(g.t.Context(), query).Scan(&n)
+	return n, err
+}
