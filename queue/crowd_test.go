@@ -10,6 +10,7 @@ import (
 	"time"
 
 	"github.com/redis/go-redis/v9"
+	"golang.org/x/sync/errgroup"
 
 	"sluice/queue"
 )
@@ -28,6 +29,18 @@ func (c *crew) fill(n int) {
 				c.t.Fatalf("join %s: %v", page[i].User, err)
 			}
 		}
+	}
+}
+
+// each does something for the users of some tickets, all at once.
+func (c *crew) each(tickets []int64, do func(user string, ticket int64) error) {
+	c.t.Helper()
+	var all errgroup.Group
+	for _, ticket := range tickets {
+		all.Go(func() error { return do(fmt.Sprint("u", ticket), ticket) })
+	}
+	if err := all.Wait(); err != nil {
+		c.t.Fatal(err)
 	}
 }
 
@@ -71,19 +84,28 @@ func TestPeopleWhoLeaveDoNotStallTheLine(t *testing.T) {
 	known := map[int64]bool{}
 	var used, possible float64
 	for tick := int64(0); ; tick++ {
+		var dropped, left, buying []int64
 		for _, ticket := range goes[tick] {
 			gone[ticket] = true
 			if random.IntN(2) == 0 {
-				c.drop(0, ticket)
-			} else if err := c.Leave(t.Context(), c.sale.ID, fmt.Sprint("u", ticket), ticket); err != nil {
-				t.Fatal(err)
+				dropped = append(dropped, ticket)
+			} else {
+				left = append(left, ticket)
 			}
 		}
 		for _, ticket := range acts[tick] {
 			if !gone[ticket] {
-				c.grab(c.sale.ID, fmt.Sprint("u", ticket), "r")
+				buying = append(buying, ticket)
 			}
 		}
+		if len(dropped) > 0 {
+			c.drop(0, dropped...)
+		}
+		c.each(left, func(user string, ticket int64) error { return c.Leave(t.Context(), c.sale.ID, user, ticket) })
+		c.each(buying, func(user string, _ int64) error {
+			_, err := c.Grab(t.Context(), queue.GrabRequest{Sale: c.sale.ID, User: user, Item: "main", Qty: 1, RequestID: "r"})
+			return err
+		})
 		c.clock.pass(100 * time.Millisecond)
 		s := c.tick()
 		there := int64(0) // who waits and could be called

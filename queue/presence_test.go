@@ -84,9 +84,10 @@ func (c *crew) drop(node int, tickets ...int64) {
 func (c *crew) turns(users int) []int {
 	c.t.Helper()
 	var have []int
-	for i := 1; i <= users; i++ {
-		if c.look(c.sale.ID, fmt.Sprint("u", i)).Status == queue.Turn {
-			have = append(have, i)
+	_, seats := c.statuses(users)
+	for i, seat := range seats {
+		if seat.Status == queue.Turn {
+			have = append(have, i+1)
 		}
 	}
 	return have
