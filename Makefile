@@ -28,7 +28,7 @@ down: ## stop it; the data stays
 
 .PHONY: test
 test: ## run all tests on services of their own, which end with them
-	$(SERVICES) -- $(MAKE) --keep-going test-go test-web test-pages
+	$(SERVICES) -- $(MAKE) --keep-going test-go test-web test-pages test-alerts
 	$(MAKE) test-faults SEEDS=1-3 REPORT=
 	$(MAKE) test-bench
 
@@ -56,6 +56,11 @@ bench: build ## measure everything beside what it is compared with, and write do
 .PHONY: test-bench
 test-bench: ## run every benchmark once at a tiny size
 	$(MAKE) bench SIZE=tiny
+
+.PHONY: test-alerts
+test-alerts: ## let each alert of deploy/prometheus fire, and stay silent on what is close to it
+	$(SERVICES) --install promtool
+	cd deploy/prometheus && promtool check config --lint=all prometheus.yml && promtool test rules alerts_test.yml
 
 .PHONY: test-web
 test-web: $(MODULES) ## run the tests of the pages

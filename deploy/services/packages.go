@@ -39,6 +39,9 @@ func programs() []program {
 		{name: "luacheck", pack: "lua-check"},
 		{name: "wrk", pack: "wrk"},
 		{name: "redis-benchmark", pack: "redis-tools"},
+		{name: "prometheus", pack: "prometheus"},
+		{name: "promtool", pack: "prometheus"},
+		{name: "nginx", pack: "nginx-light", folders: []string{"/usr/sbin"}},
 		{name: "make", pack: "make"},
 		// The package gcc only recommends the headers of the C library; g++ depends on them.
 		{name: "gcc", pack: "g++"},
