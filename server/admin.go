@@ -108,7 +108,7 @@ func (s *Server) viewForAdmin(sale queue.Sale, state queue.State) adminView {
 		view.State = cmp.Or(view.State, stateAt(sale, s.now()))
 		return view
 	}
-	view.State = cmp.Or(view.State, snap.State)
+	view.State = cmp.Or(view.State, snap.Told())
 	view.Stock = snap.Stock
 	waiting := snap.Waiting()
 	view.Waiting, view.Turns = &waiting, &snap.Turns
