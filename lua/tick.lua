@@ -20,7 +20,7 @@
 --          in all, newest news, given up seats in all, held units, 1 when another call would give more turns at once,
 --          count of changes in who is recalled, 1 when the node was not among the living and is to say who is there,
 --          nodes that are dead, 1 when the numbers of a lottery are drawn, 1 when its entries are frozen,
---          supply},
+--          supply, 1 when the sale is paused, whatever its state},
 --          {item, units left, item, units left…}, {first byte's index, bits of gone from the cursor on} when the count
 --          of given up seats is another than the node's, else {}, {news…} as XRANGE gives them, {first byte's index,
 --          bits of recall} when the count of changes is another than the node's, else {};
@@ -288,6 +288,6 @@ end
 return {
   { int(ms), phase, stock_state(units, m.held), int(still), m.v, m.epoch, int(served), int(issued),
     redis.call('ZCARD', k.turns), int(granted), int(newest), given_up, m.held, more, recalls, stranger, dead,
-    m.drawn == '1' and 1 or 0, m.frozen and 1 or 0, m.supply },
+    m.drawn == '1' and 1 or 0, m.frozen and 1 or 0, m.supply, m.paused == '1' and 1 or 0 },
   redis.call('HGETALL', KEYS[2]), gone, news, back,
 }

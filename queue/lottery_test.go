@@ -2,6 +2,7 @@ package queue_test
 
 import (
 	"bytes"
+	"context"
 	"fmt"
 	"slices"
 	"testing"
@@ -53,6 +54,30 @@ func freeze(t *testing.T, l *line, sale queue.Sale) queue.Draw {
 	}
 	draw.Root = queue.NewMerkleTree(leaves).Root()
 	return draw
+}
+
+func TestAPauseKeepsALotteryFromBeingDrawnAndIsTold(t *testing.T) {
+	t.Parallel()
+	onBoth(t, func(t *testing.T, l *line) {
+		sale := lobby(t, l, 3)
+		tick := queue.NewTicker(l.Queue, sale.ID)
+		for _, step := range []struct {
+			do      func(context.Context, string) (queue.Sale, error)
+			told    queue.State
+			undrawn bool
+		}{{l.Pause, queue.Lobby, false}, {l.Open, queue.Paused, false}, {l.Resume, queue.Lobby, true}} {
+			if _, err := step.do(t.Context(), sale.ID); err != nil {
+				t.Fatal(err)
+			}
+			s, err := tick(t.Context())
+			if err != nil || s.State != queue.Lobby || s.Told() != step.told || s.Undrawn() != step.undrawn {
+				t.Fatalf("want %s, to be drawn: %v; got %s of %s, %v: %v", step.told, step.undrawn, s.Told(), s.State, s.Undrawn(), err)
+			}
+			if _, due, err := l.Freeze(t.Context(), queue.Draw{Sale: sale.ID}); due != step.undrawn || err != nil {
+				t.Fatalf("the draw is due: %v, want %v: %v", due, step.undrawn, err)
+			}
+		}
+	})
 }
 
 func TestALotteryPutsTheLobbyInTheOrderThatIsDrawn(t *testing.T) {

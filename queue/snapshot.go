@@ -50,6 +50,7 @@ type Snapshot struct {
 
 	Drawn  bool // of a lottery: the numbers are known
 	Frozen bool // of a lottery: nobody else takes part in the draw
+	Paused bool // whatever State says: a sale can be paused before it opens
 
 	gone   *numberSet // of the line from the cursor on
 	recall *numberSet // those to be called before the line, and some who came late after a loss, behind the cursor
@@ -61,8 +62,20 @@ func (s *Snapshot) Stands(before *Snapshot) bool {
 		s.gone == before.gone && s.recall == before.recall
 }
 
-// Undrawn says that a sale has opened and waits for its lottery to be drawn.
-func (s *Snapshot) Undrawn() bool {
+// Undrawn says that a sale has opened and its lottery is to be drawn now.
+func (s *Snapshot) Undrawn() bool { return s.opened() && !s.Paused }
+
+// Told is the state as people are told it. The lobby of a lottery lasts until the draw; where nothing but a pause keeps that
+// from being made, they are told of the pause.
+func (s *Snapshot) Told() State {
+	if s.opened() && s.Paused {
+		return Paused
+	}
+	return s.State
+}
+
+// opened says that a sale has opened whose lottery is not drawn.
+func (s *Snapshot) opened() bool {
 	return s.Sale.Line.Order == Lottery && !s.Drawn && s.State == Lobby && s.At >= s.Sale.OpensAt.UnixMilli()
 }
 

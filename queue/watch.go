@@ -169,12 +169,12 @@ func (w *Watcher) tick(ctx context.Context) (more bool, err error) {
 		return false, errNotHere(w.sale)
 	}
 	rows := r.list(v, 5)
-	head := r.list(rows[0], 20)
+	head := r.list(rows[0], 21)
 	s := &Snapshot{
 		At: r.int(head[0]), State: State(r.text(head[1])), Stock: StockState(r.text(head[2])), Stopped: r.int(head[3]),
 		Version: r.int(head[4]), Epoch: r.int(head[5]), Served: r.int(head[6]), Issued: r.int(head[7]),
 		Turns: r.int(head[8]), Granted: r.int(head[9]), Left: r.int(head[11]), Held: r.int(head[12]),
-		Drawn: r.int(head[17]) == 1, Frozen: r.int(head[18]) == 1, Items: map[string]int64{},
+		Drawn: r.int(head[17]) == 1, Frozen: r.int(head[18]) == 1, Paused: r.int(head[20]) == 1, Items: map[string]int64{},
 	}
 	newest, more := r.int(head[10]), r.int(head[13]) == 1
 	recalls, stranger, dead := r.int(head[14]), r.int(head[15]) == 1, r.int(head[16]) > 0

@@ -5,8 +5,11 @@ import (
 	"context"
 	"crypto/sha256"
 	"crypto/subtle"
+	"maps"
 	"net/http"
+	"net/url"
 	"slices"
+	"strings"
 	"time"
 
 	"github.com/labstack/echo/v4"
@@ -29,22 +32,47 @@ func (b bearer) is(token string) bool {
 	return b.set && subtle.ConstantTimeCompare(hash[:], b.hash[:]) == 1
 }
 
-// adminOnly lets through whoever has the admin token.
-func (s *Server) adminOnly(next echo.HandlerFunc) echo.HandlerFunc {
-	return func(c echo.Context) error {
-		if !s.admin.set {
-			return &queue.Error{
-				Code:    queue.Forbidden,
-				Message: "the admin API is off: set --admin-token to turn it on",
+// adminOnly lets through whoever has the admin token and asks for nothing in the query but those parameters.
+func (s *Server) adminOnly(params ...string) echo.MiddlewareFunc {
+	return func(next echo.HandlerFunc) echo.HandlerFunc {
+		return func(c echo.Context) error {
+			if !s.admin.set {
+				return &queue.Error{
+					Code:    queue.Forbidden,
+					Message: "the admin API is off: set --admin-token to turn it on",
+				}
 			}
+			token, ok := bearerOf(c.Request().Header.Get(echo.HeaderAuthorization))
+			if !ok || !s.admin.is(token) {
+				return unauthenticated("this needs the admin token as a bearer token")
+			}
+			if err := onlyParams(c.Request().URL.RawQuery, params); err != nil {
+				return err
+			}
+			c.Response().Header().Set(echo.HeaderCacheControl, "no-store")
+			return next(c)
 		}
-		token, ok := bearerOf(c.Request().Header.Get(echo.HeaderAuthorization))
-		if !ok || !s.admin.is(token) {
-			return unauthenticated("this needs the admin token as a bearer token")
-		}
-		c.Response().Header().Set(echo.HeaderCacheControl, "no-store")
-		return next(c)
 	}
+}
+
+// onlyParams refuses a query with anything else in it, or with something twice. What is left out in silence may be the
+// filter, or the word that a change is only to be tried.
+func onlyParams(query string, params []string) error {
+	values, err := url.ParseQuery(query)
+	if err != nil {
+		return &queue.Error{Code: queue.BadRequest, Message: "the query of this address cannot be read"}
+	}
+	for _, name := range slices.Sorted(maps.Keys(values)) {
+		switch {
+		case !slices.Contains(params, name) && len(params) == 0:
+			return invalid("%q cannot be asked here: this takes no parameters", clip(name))
+		case !slices.Contains(params, name):
+			return invalid("%q cannot be asked here, only %s", clip(name), strings.Join(params, ", "))
+		case len(values[name]) > 1:
+			return invalid("%s is there %d times", name, len(values[name]))
+		}
+	}
+	return nil
 }
 
 // adminView is a sale as its operator sees it: the settings as in a sale file, and what is going on. Live figures are
@@ -108,7 +136,7 @@ func (s *Server) viewForAdmin(sale queue.Sale, state queue.State) adminView {
 		view.State = cmp.Or(view.State, stateAt(sale, s.now()))
 		return view
 	}
-	view.State = cmp.Or(view.State, snap.State)
+	view.State = cmp.Or(view.State, snap.Told())
 	view.Stock = snap.Stock
 	waiting := snap.Waiting()
 	view.Waiting, view.Turns = &waiting, &snap.Turns

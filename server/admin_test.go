@@ -146,3 +146,22 @@ func TestTheAuditIsPassedOnAsItIs(t *testing.T) {
 		})
 	}
 }
+
+// Only a sale file can be tried out. Whoever thinks that this goes for every change is told so before anything has changed.
+func TestAChangeThatCannotBeTriedOutIsNotMade(t *testing.T) {
+	t.Parallel()
+	log := &memoryLog{}
+	b := newBench(t, func(o *Options) { o.AuditLog = log })
+	writes := b.journal()
+	for _, call := range [][3]string{
+		{http.MethodPost, "/pause", ""}, {http.MethodPost, "/close", ""}, {http.MethodPost, "/recover", ""},
+		{http.MethodPatch, "/line", `{"rate":5}`}, {http.MethodPost, "/stock", `{"total":9}`},
+		{http.MethodPost, "/extend", `{"closes_at":"2026-12-01T14:00:00Z"}`},
+	} {
+		a := b.send(call[0], "/api/v1/admin/sales/solo"+call[1]+"?dry_run=true", call[2], b.asAdmin()...)
+		b.mustFail(a, http.StatusUnprocessableEntity, queue.Invalid)
+	}
+	if len(*writes) > 0 || len(log.changes) > 0 {
+		t.Errorf("wrote %v and logged %v", *writes, log.changes)
+	}
+}

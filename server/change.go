@@ -67,12 +67,11 @@ func (s *Server) applySale(c echo.Context) error {
 	if file.ID() != id {
 		return invalid("the file is of sale %q, the address of %q", file.ID(), clip(id))
 	}
-	switch c.QueryParam("dry_run") {
-	case "", "false":
-	case "true":
+	switch dry := c.QueryParam("dry_run"); {
+	case dry == "true":
 		return s.dryRun(c, file)
-	default: // a mistyped one must change nothing either
-		return invalid("dry_run must be true or false, not %q", clip(c.QueryParam("dry_run")))
+	case dry != "false" && c.QueryParams().Has("dry_run"): // a mistyped one must change nothing either
+		return invalid("dry_run must be true or false, not %q", clip(dry))
 	}
 	ctx, cancel := changeContext(c)
 	defer cancel()

@@ -84,7 +84,7 @@ func (s *Server) viewIf(sale queue.Sale) adminView {
 func stateIf(snap *queue.Snapshot, sale queue.Sale, now time.Time) queue.State {
 	then := stateAt(sale, now)
 	if snap != nil && stateAt(*snap.Sale, now) == then {
-		return snap.State
+		return snap.Told()
 	}
 	return then
 }

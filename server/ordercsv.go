@@ -5,8 +5,8 @@ import (
 	"context"
 	"encoding/csv"
 	"net/http"
+	"regexp"
 	"strconv"
-	"strings"
 	"time"
 
 	"github.com/labstack/echo/v4"
@@ -83,13 +83,12 @@ func (e *export) send(page []queue.Order) error {
 	return e.stream.flush()
 }
 
+// formula is where a spreadsheet may begin to read a formula: at the beginning of a cell, which may be quoted or have space
+// before it. Where a comma is for decimals, spreadsheets divide cells at semicolons, whatever quotes stand around those.
+var formula = regexp.MustCompile(`(^|;)([\s"]*[=+\-@\t\r])`)
+
 // cell is a text that no spreadsheet runs as a formula: users choose their ids, and operators open the file.
-func cell(text string) string {
-	if text != "" && strings.ContainsRune("=+-@\t\r", rune(text[0])) {
-		return "'" + text
-	}
-	return text
-}
+func cell(text string) string { return formula.ReplaceAllString(text, "$1'$2") }
 
 // moment is ms since the epoch as a time, "" for none.
 func moment(ms int64) string {

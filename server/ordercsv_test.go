@@ -52,7 +52,8 @@ func TestTheCSVHasEveryOrderAndNoFormula(t *testing.T) {
 	if lines := strings.Count(string(a.body), "\r\n"); lines != len(want) || strings.Count(string(a.body), "\n") != lines {
 		t.Errorf("%d lines end as RFC 4180 wants:\n%q", lines, a.body)
 	}
-	for text, want := range map[string]string{"": "", "\tx": "'\tx", "\rx": "'\rx", " =x": " =x"} {
+	for text, want := range map[string]string{"": "", "\tx": "'\tx", "\rx": "'\rx", " =x": "' =x", "a b;c": "a b;c",
+		"a;=x;b": "a;'=x;b", `a;"=x;`: `a;'"=x;`, ";+x; -y": ";'+x;' -y", "a=x;b-c": "a=x;b-c"} {
 		if got := cell(text); got != want {
 			t.Errorf("%q is written %q, want %q", text, got, want)
 		}

@@ -28,7 +28,7 @@ type told struct {
 // announce tells everybody what changed for everybody.
 func (r *room) announce(snap *queue.Snapshot) {
 	before := r.lastNews
-	r.lastNews = news{state: snap.State, stock: snap.Stock}
+	r.lastNews = news{state: snap.Told(), stock: snap.Stock}
 	if before.state == "" {
 		return
 	}
@@ -62,10 +62,10 @@ func (r *room) announce(snap *queue.Snapshot) {
 // goes on. A sale that has closed does neither.
 func pauseNews(before queue.State, snap *queue.Snapshot) (stateFrame, bool) {
 	still := func(s queue.State) bool { return s == queue.Paused || s == queue.Recovering }
-	switch {
-	case still(snap.State) && snap.State != before:
+	switch now := snap.Told(); {
+	case still(now) && now != before:
 		return pausedOf(snap, snap.At), true
-	case still(before) && !still(snap.State) && snap.State != queue.Closed:
+	case still(before) && !still(now) && now != queue.Closed:
 		return stateFrame{Type: "resumed", At: snap.At}, true
 	}
 	return stateFrame{}, false

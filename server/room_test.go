@@ -448,6 +448,39 @@ func TestAPauseThatEndsWithTheSaleIsNotResumed(t *testing.T) {
 	}
 }
 
+func TestALobbyThatAPauseKeepsFromItsDrawHearsOfThePause(t *testing.T) {
+	t.Parallel()
+	s := newStage(t)
+	lottery := *s.snap.Sale
+	lottery.Line.Order, lottery.OpensAt = queue.Lottery, time.UnixMilli(s.snap.At+35)
+	s.snap.Sale, s.snap.State, s.snap.Paused, s.snap.Served = &lottery, queue.Lobby, true, 0
+	ann := s.enters(queue.Seat{User: "ann", Ticket: 12, Status: queue.Waiting}, 1005)
+	s.tick()
+	ann.hears("lobby")
+	s.tick()
+	s.tick()
+	ann.hears() // it does not stand still before it opens
+	s.tick()
+	ann.hears("paused")
+	bob := s.enters(queue.Seat{User: "bob", Ticket: 13, Status: queue.Waiting}, 1045)
+	s.tick()
+	ann.hears()
+	bob.hears("lobby", "paused")
+	if f := lobbyOf(&s.snap); f.Drawing {
+		t.Errorf("nothing is drawn in a pause: %+v", f)
+	}
+	if view := viewOf(&s.snap); view.State != queue.Paused {
+		t.Errorf("the sale is said to be %s", view.State)
+	}
+	s.snap.Paused = false
+	s.tick()
+	ann.hears("resumed")
+	bob.hears("resumed")
+	if f := lobbyOf(&s.snap); !f.Drawing {
+		t.Errorf("after the pause it is drawn: %+v", f)
+	}
+}
+
 func TestASeatThatIsLeftIsForgottenAndItsNumberFree(t *testing.T) {
 	t.Parallel()
 	s := newStage(t)

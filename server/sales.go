@@ -61,7 +61,7 @@ func viewOf(snap *queue.Snapshot) saleView {
 		Currency: sale.Currency,
 		OpensAt:  sale.OpensAt.UnixMilli(),
 		ClosesAt: sale.ClosesAt.UnixMilli(),
-		State:    snap.State,
+		State:    snap.Told(),
 		Stock:    snap.Stock,
 		Waiting:  snap.Waiting(),
 		Rate:     snap.Rate,

@@ -241,7 +241,7 @@ func (v *visit) joined(session *hub.Session, hello helloFrame, req queue.JoinReq
 	if req.Resume > 0 && held.Status == queue.NoSeat && snap.Sale.Line.Order != queue.Off {
 		held.Status = queue.Absent // the seat was given up elsewhere, or is not known any more
 	}
-	room.enter(session, held, snap.State, v.server.named(ctx, user, held, hello.Order, snap))
+	room.enter(session, held, snap.Told(), v.server.named(ctx, user, held, hello.Order, snap))
 }
 
 // Message answers a later frame.

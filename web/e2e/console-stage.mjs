@@ -1,5 +1,5 @@
 // A stub of the operator's API that plays sample data to the built console, with the real page's policy, so that what would
-// be blocked there is blocked here. Any token but "wrong" is good. The stream begins with ten minutes of the past, which
+// be blocked there is blocked here. Any token but "wrong" is good. What is saved is kept until the stage ends. The stream begins with ten minutes of the past, which
 // a real one does not, so that the charts of a picture have something to show.
 import { readFileSync } from "node:fs";
 import { createServer } from "node:http";
@@ -14,7 +14,7 @@ const PAST_S = 595;
 
 /** Starts the stage on a free port, or the one given; returns its address and what ends it. */
 export async function openConsoleStage(port = 0) {
-  const options = { sales: "some", refuse: "" };
+  const options = { sales: "some", refuse: "", saved: new Map() };
   const server = createServer((request, response) => {
     answer(request, response, options).catch((error) => response.destroy(error));
   });
@@ -47,17 +47,32 @@ async function answer(request, response, options) {
     return json(200, { sales: options.sales === "none" ? [] : salesOf(now) });
   }
   if (!id) return problem(404, "not_found", "there is nothing at this address");
-  if (request.method === "PUT") return json(...checked(id, JSON.parse(await bodyOf(request)), now));
-  if (!scenes[id]) return problem(404, "no_such_sale", `there is no sale "${id}"`);
-  if (what === "live") return live(id, response);
+  const { saved } = options;
+  if (request.method === "PUT") {
+    const file = JSON.parse(await bodyOf(request));
+    const [status, body] = checked(id, file, now);
+    if (status === 200 && !searchParams.has("dry_run")) saved.set(id, file);
+    return json(status, body);
+  }
+  const scene = sceneOf(id, saved);
+  if (!scene) return problem(404, "no_such_sale", `there is no sale "${id}"`);
+  if (what === "live") return live(id, response, scene);
   if (what === "orders") return json(200, ordersOf(now, searchParams));
   if (what === "orders.csv") {
     response.writeHead(200, { "Content-Type": "text/csv" });
     return response.end("id,sale,item,user,qty,status,created_at,pay_by,paid_at\r\n");
   }
-  if (request.method === "GET") return json(200, saleOf(id, now));
+  if (request.method === "GET") return json(200, saleOf(id, now, saved.get(id)));
   if (options.refuse) return problem(409, "conflict", options.refuse);
   json(200, saleOf(id, now));
+}
+
+/** What is played of a sale: of one that was saved, what was; undefined = there is no such sale. */
+function sceneOf(id, saved) {
+  const file = saved.get(id);
+  if (!file) return Object.hasOwn(scenes, id) ? scenes[id] : undefined;
+  const state = scenes[id] ? {} : { state: "scheduled" };
+  return { ...scenes[id], sale: () => ({ ...scenes[id]?.sale?.(Date.now()), ...state, ...file }) };
 }
 
 /** The one rule of the real checks that a picture shows. */
@@ -69,8 +84,7 @@ function checked(id, file, now) {
 }
 
 /** Streams frames, cut into pieces at odd places as a network would. */
-function live(id, response) {
-  const scene = scenes[id];
+function live(id, response, scene) {
   const start = Date.now();
   response.writeHead(200, { "Content-Type": "text/event-stream", "Cache-Control": "no-store" });
   const send = (t) => {
