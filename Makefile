@@ -17,18 +17,21 @@ build: ## build bin/sluice
 demo: ## hold a whole sale on this machine, with a crowd and a page to watch
 	go run ./cmd/sluice demo
 
+DATABASE ?= mysql
+COMPOSE  := docker compose $(if $(filter postgres,$(DATABASE)),--file docker-compose.yml --file deploy/compose.postgres.yml)
+
 .PHONY: up
-up: ## start a whole installation in containers
+up: ## start a whole installation in containers, with DATABASE=postgres on PostgreSQL
 	deploy/secrets.sh
-	docker compose up --detach --build --wait
+	$(COMPOSE) up --detach --build --wait
 
 .PHONY: down
 down: ## stop it; the data stays
-	docker compose down
+	$(COMPOSE) down
 
 .PHONY: test
 test: ## run all tests on services of their own, which end with them
-	$(SERVICES) -- $(MAKE) --keep-going test-go test-web test-pages test-alerts
+	$(SERVICES) -- $(MAKE) --keep-going test-go test-web test-pages test-alerts test-deploy
 	$(MAKE) test-faults SEEDS=1-3 REPORT=
 	$(MAKE) test-bench
 
@@ -62,6 +65,10 @@ test-alerts: ## let each alert of deploy/prometheus fire, and stay silent on wha
 	$(SERVICES) --install promtool
 	cd deploy/prometheus && promtool check config --lint=all prometheus.yml && promtool test rules alerts_test.yml
 
+.PHONY: test-deploy
+test-deploy: ## check the files for Kubernetes and compose against the definitions of both
+	cd deploy/check && go test ./...
+
 .PHONY: test-web
 test-web: $(MODULES) ## run the tests of the pages
 	cd web && npm test
@@ -75,6 +82,7 @@ lint-go:
 	go vet ./...
 	go tool staticcheck ./...
 	cd deploy/bench && go vet ./... && go tool staticcheck ./...
+	cd deploy/check && go vet ./...
 
 lint-lua:
 	$(SERVICES) --install luacheck

@@ -12,7 +12,7 @@ cd secrets
 
 random() { head -c 32 /dev/urandom | od -An -v -tx1 | tr -d ' \n'; }
 
-for name in secret admin-token mysql-password rabbitmq-password; do
+for name in secret admin-token mysql-password postgres-password rabbitmq-password grafana-password; do
   [ -s "$name" ] || random >"$name"
 done
 
@@ -24,4 +24,9 @@ CONF
 cat >sluice.env <<ENV
 SLUICE_AMQP_URL=amqp://sluice:$(cat rabbitmq-password)@rabbitmq:5672/
 SLUICE_DATABASE_URL=mysql://sluice:$(cat mysql-password)@mysql:3306/sluice
+ENV
+
+cat >sluice.postgres.env <<ENV
+SLUICE_AMQP_URL=amqp://sluice:$(cat rabbitmq-password)@rabbitmq:5672/
+SLUICE_DATABASE_URL=postgres://sluice:$(cat postgres-password)@postgres:5432/sluice
 ENV
