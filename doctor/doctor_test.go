@@ -20,7 +20,7 @@ func well() queue.RedisFacts {
 
 func TestNothingIsSaidAgainstARedisThatIsWellSetUp(t *testing.T) {
 	t.Parallel()
-	for _, f := range Redis(well(), 64) {
+	for _, f := range Redis([]queue.RedisFacts{well()}, 64) {
 		if f.Level != Sound {
 			t.Errorf("%+v", f)
 		}
@@ -54,11 +54,12 @@ func TestEachFaultOfARedisHasItsFinding(t *testing.T) {
 		{"connections", Danger, func(f *queue.RedisFacts) { f.Clients = 9990 }},
 		{"connections", Advice, func(f *queue.RedisFacts) { f.IdleTimeout = 10 }},
 		{"clock", Danger, func(f *queue.RedisFacts) { f.Offset = -3 * time.Second }},
+		{"cluster", Danger, func(f *queue.RedisFacts) { f.Apart = true }},
 		{"insight", Advice, func(f *queue.RedisFacts) { f.Untold = []string{"CONFIG"} }},
 	} {
 		facts := well()
 		c.spoil(&facts)
-		list := Redis(facts, 64)
+		list := Redis([]queue.RedisFacts{facts}, 64)
 		if only(list) != c.about || Worst(list) != c.level {
 			t.Errorf("%s (%s): found %q, the worst %s", c.about, c.level, only(list), Worst(list))
 		}
@@ -89,7 +90,9 @@ func TestEachFaultOfABrokerAndADatabaseHasItsFinding(t *testing.T) {
 		{"queue sluice.orders", Danger, broker(func(f *worker.BrokerFacts) { f.Queues[1].Differs = "PRECONDITION_FAILED" })},
 		{"", Sound, database(func(*worker.DatabaseFacts) {})},
 		{"role", Danger, database(func(f *worker.DatabaseFacts) { f.ReadOnly = true })},
-		{"durability", Danger, database(func(f *worker.DatabaseFacts) { f.Careless = []worker.Setting{{Name: "fsync", Value: "off", Want: "on"}} })},
+		{"durability", Danger, database(func(f *worker.DatabaseFacts) {
+			f.Careless = []worker.Setting{{Name: "fsync", Value: "off", Want: "on"}}
+		})},
 		{"collation", Danger, database(func(f *worker.DatabaseFacts) { f.Padded = []string{"orders.user_id"} })},
 		{"tables", Advice, database(func(f *worker.DatabaseFacts) { f.Applied = 0 })},
 		{"tables", Advice, database(func(f *worker.DatabaseFacts) { f.Applied = 2 })},

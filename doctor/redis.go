@@ -26,9 +26,25 @@ const (
 	fullMemory = 0.8
 )
 
-// Redis judges a Redis. conns is how many connections a node makes to it at most.
-func Redis(facts queue.RedisFacts, conns int) []Finding {
-	f := &findings{part: "redis"}
+// Redis judges a Redis, or each master of a cluster. conns is how many connections a node makes to each at most.
+func Redis(all []queue.RedisFacts, conns int) []Finding {
+	var list []Finding
+	for _, facts := range all {
+		part := "redis"
+		if len(all) > 1 {
+			part += " " + facts.Address
+		}
+		list = append(list, oneRedis(part, facts, conns)...)
+	}
+	return list
+}
+
+func oneRedis(part string, facts queue.RedisFacts, conns int) []Finding {
+	f := &findings{part: part}
+	if facts.Apart {
+		f.warn("cluster", "it is a node of a cluster, and the others are not named", "name another one, like redis://one:6379?addr=two:6379",
+			"most sales would be on nodes that are not asked")
+	}
 	f.redisVersion(facts)
 	f.redisRole(facts)
 	f.redisDisk(facts)

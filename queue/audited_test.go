@@ -11,7 +11,7 @@ import (
 
 func TestTheLastAuditIsKeptForAWhile(t *testing.T) {
 	t.Parallel()
-	onBoth(t, func(t *testing.T, l *line) {
+	onEach(t, func(t *testing.T, l *line) {
 		sale := saleID()
 		t.Cleanup(func() { l.drop(sale) })
 		if last, err := l.LastAudit(t.Context(), sale); last != nil || err != nil {

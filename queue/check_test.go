@@ -14,7 +14,7 @@ import (
 // A check says what a change would be answered, and so does MayBecome of the same sale where Redis does not have it.
 func TestACheckSaysWhatAChangeWouldAndChangesNothing(t *testing.T) {
 	t.Parallel()
-	onBoth(t, func(t *testing.T, l *line) {
+	onEach(t, func(t *testing.T, l *line) {
 		later := func(s *queue.Sale) { s.OpensAt, s.ClosesAt = s.OpensAt.Add(time.Hour), s.ClosesAt.Add(time.Hour) }
 		lobby := func(s *queue.Sale) { later(s); s.Lobby = queue.Duration(10 * time.Minute) }
 		for name, tc := range map[string]struct {
@@ -88,7 +88,7 @@ func (l *line) hashes(sale string) (meta, stock map[string]string) {
 
 func TestACheckOfASaleThatIsNotThereInstallsNothing(t *testing.T) {
 	t.Parallel()
-	onBoth(t, func(t *testing.T, l *line) {
+	onEach(t, func(t *testing.T, l *line) {
 		sale := l.sale(nil)
 		t.Cleanup(func() { l.drop(sale.ID) })
 		if err := l.Check(t.Context(), sale); err != nil {
@@ -106,7 +106,7 @@ func TestACheckOfASaleThatIsNotThereInstallsNothing(t *testing.T) {
 // Applying puts a sale right first that is not, so it is checked as it will be then.
 func TestASaleThatRecoversIsCheckedAsItWillBe(t *testing.T) {
 	t.Parallel()
-	onBoth(t, func(t *testing.T, l *line) {
+	onEach(t, func(t *testing.T, l *line) {
 		sale := l.start(func(s *queue.Sale) {
 			s.OpensAt, s.ClosesAt, s.Lobby = s.OpensAt.Add(time.Hour), s.ClosesAt.Add(time.Hour), queue.Duration(time.Minute)
 		})

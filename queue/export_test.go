@@ -4,11 +4,17 @@ import (
 	"context"
 	"runtime"
 	"strings"
+	"time"
 
 	"github.com/redis/go-redis/v9"
 
 	"sluice/lua"
 )
+
+// ConnectPatiently is Connect with a minute for each answer.
+func ConnectPatiently(url string, pool int) (redis.UniversalClient, error) {
+	return connect(url, pool, 0, time.Minute)
+}
 
 // SetClock makes the scripts of a queue read the time, in microseconds since the epoch, from a key of Redis instead of its
 // clock, so that a test can move it.

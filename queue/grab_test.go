@@ -15,7 +15,7 @@ func withoutLine(s *queue.Sale) { s.Line.Order = queue.Off }
 
 func TestAGrabTakesOneUnitAndMakesAnOrder(t *testing.T) {
 	t.Parallel()
-	onBoth(t, func(t *testing.T, l *line) {
+	onEach(t, func(t *testing.T, l *line) {
 		sale := l.start(func(s *queue.Sale) { withoutLine(s); s.Hold = queue.Duration(time.Minute) })
 		g := l.grab(sale.ID, "ann", "r1")
 		if g.Result != queue.Success || g.Order == nil || g.Replay {
@@ -39,7 +39,7 @@ func TestExactlyTheStockIsSoldAtItsBounds(t *testing.T) {
 	for _, stock := range []int64{0, 1, 20} {
 		t.Run(fmt.Sprintf("stock %d", stock), func(t *testing.T) {
 			t.Parallel()
-			onBoth(t, func(t *testing.T, l *line) {
+			onEach(t, func(t *testing.T, l *line) {
 				sale := l.start(func(s *queue.Sale) { withoutLine(s); s.Items[0].Stock = stock })
 				var won, lost atomic.Int64
 				var wg sync.WaitGroup
@@ -69,7 +69,7 @@ func TestExactlyTheStockIsSoldAtItsBounds(t *testing.T) {
 
 func TestAHundredRepeatsOfARequestTakeOneUnit(t *testing.T) {
 	t.Parallel()
-	onBoth(t, func(t *testing.T, l *line) {
+	onEach(t, func(t *testing.T, l *line) {
 		sale := l.start(withoutLine)
 		ids := make(chan string, 100)
 		var fresh atomic.Int64
@@ -99,7 +99,7 @@ func TestAHundredRepeatsOfARequestTakeOneUnit(t *testing.T) {
 
 func TestAnotherRequestOfABuyerIsAlready(t *testing.T) {
 	t.Parallel()
-	onBoth(t, func(t *testing.T, l *line) {
+	onEach(t, func(t *testing.T, l *line) {
 		sale := l.start(withoutLine)
 		first := l.grab(sale.ID, "ann", "r1")
 		second := l.grab(sale.ID, "ann", "r2")
@@ -114,7 +114,7 @@ func TestAnotherRequestOfABuyerIsAlready(t *testing.T) {
 
 func TestALateRetryAfterACancelTakesNothing(t *testing.T) {
 	t.Parallel()
-	onBoth(t, func(t *testing.T, l *line) {
+	onEach(t, func(t *testing.T, l *line) {
 		sale := l.start(withoutLine)
 		first := l.grab(sale.ID, "ann", "r1")
 		for range 3 {
@@ -137,7 +137,7 @@ func TestALateRetryAfterACancelTakesNothing(t *testing.T) {
 
 func TestAReplayIsAnsweredAfterTheSaleClosed(t *testing.T) {
 	t.Parallel()
-	onBoth(t, func(t *testing.T, l *line) {
+	onEach(t, func(t *testing.T, l *line) {
 		sale := l.start(withoutLine)
 		first := l.grab(sale.ID, "ann", "r1")
 		if _, err := l.Close(t.Context(), sale.ID); err != nil {
@@ -175,7 +175,7 @@ func TestNothingChangesBeforeOpening(t *testing.T) {
 
 func TestItemsAreTakenWholeOrNotAtAll(t *testing.T) {
 	t.Parallel()
-	onBoth(t, func(t *testing.T, l *line) {
+	onEach(t, func(t *testing.T, l *line) {
 		sale := l.start(func(s *queue.Sale) {
 			withoutLine(s)
 			s.Limit = 5
@@ -209,7 +209,7 @@ func TestItemsAreTakenWholeOrNotAtAll(t *testing.T) {
 
 func TestAMissingSaleIsNotReadyAndNeverSoldOut(t *testing.T) {
 	t.Parallel()
-	onBoth(t, func(t *testing.T, l *line) {
+	onEach(t, func(t *testing.T, l *line) {
 		id := saleID()
 		if _, err := l.Grab(t.Context(), queue.GrabRequest{Sale: id, User: "ann", Item: "main", Qty: 1, RequestID: "r"}); queue.CodeOf(err) != queue.Unavailable {
 			t.Fatalf("grab: %v", err)
@@ -228,7 +228,7 @@ func TestAMissingSaleIsNotReadyAndNeverSoldOut(t *testing.T) {
 
 func TestUsersAreComparedByteForByte(t *testing.T) {
 	t.Parallel()
-	onBoth(t, func(t *testing.T, l *line) {
+	onEach(t, func(t *testing.T, l *line) {
 		users := []string{"a", "A", "a ", "á", "a\u0301", "a|b|c", "用户", "%d", strings.Repeat("x", 128)}
 		sale := l.start(withoutLine)
 		for _, user := range users {

@@ -7,6 +7,7 @@ import (
 	"slices"
 	"strconv"
 	"strings"
+	"sync"
 	"time"
 
 	"github.com/redis/go-redis/v9"
@@ -28,8 +29,8 @@ const (
 type RedisFacts struct {
 	Address   string
 	Version   string
-	Role      string // "master" or "slave", in its own words
-	Cluster   bool
+	Role      string        // "master" or "slave", in its own words
+	Apart     bool          // it is a node of a cluster, and asked as if it were alone
 	Scripts   error         // why the scripts cannot be used; nil = they can
 	RoundTrip time.Duration // of a ping, the shortest of several
 	Offset    time.Duration // its clock less ours, exact to half a RoundTrip
@@ -71,44 +72,75 @@ type KeyMemory struct {
 // blunt are commands whose cost grows with all keys, or that stop or empty a Redis.
 func blunt() []string { return []string{"keys", "flushall", "flushdb", "monitor", "debug", "save"} }
 
-// Inspect asks a Redis about itself. It changes nothing but that the scripts are known there. It blocks on Redis for as
-// long as ctx allows.
-func Inspect(ctx context.Context, client redis.UniversalClient) (RedisFacts, error) {
-	f := RedisFacts{Blunt: map[string]int64{}}
-	if c, ok := client.(*redis.Client); ok {
-		f.Address = c.Options().Addr
+// Inspect asks a Redis about itself, and of a cluster each master. It changes nothing but that the scripts are known there.
+// It blocks on Redis for as long as ctx allows.
+func Inspect(ctx context.Context, client redis.UniversalClient) ([]RedisFacts, error) {
+	var all []RedisFacts
+	var mu sync.Mutex
+	look := func(ctx context.Context, node *redis.Client) error {
+		facts, err := inspectNode(ctx, node)
+		mu.Lock()
+		defer mu.Unlock()
+		all = append(all, facts)
+		return err
 	}
+	var err error
+	switch client := client.(type) {
+	case *redis.ClusterClient:
+		err = client.ForEachMaster(ctx, look)
+		for i := range all {
+			all[i].Apart = false
+		}
+	case *redis.Client:
+		err = look(ctx, client)
+	}
+	if err != nil {
+		return all, fmt.Errorf("ask redis about itself: %w", err)
+	}
+	slices.SortFunc(all, func(a, b RedisFacts) int { return strings.Compare(a.Address, b.Address) })
+	if err := all[0].ask("MEMORY", all[0].memory(ctx, client)); err != nil {
+		return all, err
+	}
+	return all, nil
+}
+
+// inspectNode asks one server.
+func inspectNode(ctx context.Context, client *redis.Client) (RedisFacts, error) {
+	f := RedisFacts{Blunt: map[string]int64{}, Address: client.Options().Addr}
 	if err := f.clock(ctx, client); err != nil {
 		return f, err
 	}
 	info, err := client.Info(ctx, "everything").Result()
 	if err != nil {
-		return f, fmt.Errorf("ask redis about itself: %w", err)
+		return f, err
 	}
 	f.info(parseInfo(info))
-	for _, look := range []struct {
-		command string
-		fn      func(context.Context, redis.UniversalClient) error
-	}{{"CONFIG", f.config}, {"SLOWLOG", f.slow}, {"MEMORY", f.memory}, {"SCAN", f.foreign}} {
-		if err := look.fn(ctx, client); err != nil {
-			var refused redis.Error
-			if !errors.As(err, &refused) {
-				return f, fmt.Errorf("ask redis about itself: %w", err)
-			}
-			f.Untold = append(f.Untold, look.command)
-		}
+	if err := errors.Join(
+		f.ask("CONFIG", f.config(ctx, client)), f.ask("SLOWLOG", f.slow(ctx, client)), f.ask("SCAN", f.foreign(ctx, client)),
+	); err != nil {
+		return f, err
 	}
 	f.Scripts = inspectScripts(ctx, client) // last, so that none of it stands in the log of slow calls
 	return f, nil
 }
 
+// ask notes what was refused, and returns what went wrong in another way.
+func (f *RedisFacts) ask(command string, err error) error {
+	var refused redis.Error
+	if errors.As(err, &refused) {
+		f.Untold = append(f.Untold, command)
+		return nil
+	}
+	return err
+}
+
 // clock compares the clocks: the answer whose way was the shortest tells most.
-func (f *RedisFacts) clock(ctx context.Context, client redis.UniversalClient) error {
+func (f *RedisFacts) clock(ctx context.Context, client *redis.Client) error {
 	for range 5 {
 		sent := time.Now()
 		there, err := client.Time(ctx).Result()
 		if err != nil {
-			return fmt.Errorf("ask redis for the time: %w", err)
+			return err
 		}
 		took := time.Since(sent)
 		if f.RoundTrip == 0 || took < f.RoundTrip {
@@ -123,7 +155,7 @@ func (f *RedisFacts) info(info map[string]string) {
 		n, _ := strconv.ParseInt(info[name], 10, 64)
 		return n
 	}
-	f.Version, f.Role, f.Cluster = info["redis_version"], info["role"], info["cluster_enabled"] == "1"
+	f.Version, f.Role, f.Apart = info["redis_version"], info["role"], info["cluster_enabled"] == "1"
 	f.Policy, f.MaxMemory, f.UsedMemory = info["maxmemory_policy"], number("maxmemory"), number("used_memory")
 	f.AOF, f.Replicas = info["aof_enabled"] == "1", int(number("connected_slaves"))
 	f.Clients, f.MaxClients = number("connected_clients"), number("maxclients")
@@ -149,7 +181,7 @@ func (f *RedisFacts) info(info map[string]string) {
 }
 
 // config reads settings that INFO does not tell.
-func (f *RedisFacts) config(ctx context.Context, client redis.UniversalClient) error {
+func (f *RedisFacts) config(ctx context.Context, client *redis.Client) error {
 	for name, to := range map[string]func(string){
 		"appendfsync":           func(v string) { f.Fsync = v },
 		"min-replicas-to-write": func(v string) { f.MinReplicas, _ = strconv.Atoi(v) },
@@ -164,7 +196,7 @@ func (f *RedisFacts) config(ctx context.Context, client redis.UniversalClient) e
 	return nil
 }
 
-func (f *RedisFacts) slow(ctx context.Context, client redis.UniversalClient) error {
+func (f *RedisFacts) slow(ctx context.Context, client *redis.Client) error {
 	entries, err := client.SlowLogGet(ctx, slowCalls).Result()
 	if err != nil {
 		return err
@@ -200,7 +232,7 @@ func (f *RedisFacts) memory(ctx context.Context, client redis.UniversalClient) e
 }
 
 // foreign looks for keys of others, among so many that it takes no time.
-func (f *RedisFacts) foreign(ctx context.Context, client redis.UniversalClient) error {
+func (f *RedisFacts) foreign(ctx context.Context, client *redis.Client) error {
 	var cursor uint64
 	for {
 		keys, next, err := client.Scan(ctx, cursor, "", 1000).Result()
@@ -220,7 +252,7 @@ func (f *RedisFacts) foreign(ctx context.Context, client redis.UniversalClient) 
 }
 
 // inspectScripts loads every script, and calls INFO from inside of one, as all that write do.
-func inspectScripts(ctx context.Context, client redis.UniversalClient) error {
+func inspectScripts(ctx context.Context, client *redis.Client) error {
 	for _, name := range lua.Names() {
 		if err := client.ScriptLoad(ctx, lua.Source(name, false)).Err(); err != nil {
 			return fmt.Errorf("load script %s: %w", name, err)

@@ -12,10 +12,11 @@ func TestARedisTellsOfItselfAndOfTheKeysOfItsSales(t *testing.T) {
 	t.Parallel()
 	l := realLine(t, queue.Options{})
 	sale := l.start(nil)
-	facts, err := queue.Inspect(t.Context(), l.rdb)
+	all, err := queue.Inspect(t.Context(), l.rdb)
 	if err != nil {
 		t.Fatal(err)
 	}
+	facts := all[0]
 	if facts.Scripts != nil || facts.Role != "master" || facts.Version == "" || facts.Policy == "" || facts.RoundTrip <= 0 || len(facts.Untold) > 0 {
 		t.Errorf("it says %+v", facts)
 	}

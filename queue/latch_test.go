@@ -11,7 +11,7 @@ import (
 // TestWhatIsSoldOutIsSaidWithoutRedisAndToNoBuyer has a sale without a line sell out, get a unit back, and sell out again.
 func TestWhatIsSoldOutIsSaidWithoutRedisAndToNoBuyer(t *testing.T) {
 	t.Parallel()
-	onBoth(t, func(t *testing.T, l *line) {
+	onEach(t, func(t *testing.T, l *line) {
 		sale := l.start(func(s *queue.Sale) {
 			s.Line.Order, s.Hold = queue.Off, queue.Duration(time.Hour)
 			s.Items[0].Stock = 3

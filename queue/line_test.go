@@ -11,7 +11,7 @@ import (
 
 func TestAUserHasOneSeatHoweverOftenTheyJoin(t *testing.T) {
 	t.Parallel()
-	onBoth(t, func(t *testing.T, l *line) {
+	onEach(t, func(t *testing.T, l *line) {
 		sale := l.start(nil)
 		var wg sync.WaitGroup
 		numbers := make(chan int64, 50)
@@ -33,7 +33,7 @@ func TestAUserHasOneSeatHoweverOftenTheyJoin(t *testing.T) {
 
 func TestSeatsAreNumberedByArrivalAndCalledInOrder(t *testing.T) {
 	t.Parallel()
-	onBoth(t, func(t *testing.T, l *line) {
+	onEach(t, func(t *testing.T, l *line) {
 		sale := l.start(func(s *queue.Sale) { s.Line.Active = 2 })
 		for i := range 5 {
 			if seat := l.join(sale.ID, fmt.Sprint("u", i+1)); seat.Number != int64(i+1) {
@@ -63,7 +63,7 @@ func TestSeatsAreNumberedByArrivalAndCalledInOrder(t *testing.T) {
 
 func TestWhoLeavesIsNotAheadOfAnybodyAndCostsNoTurn(t *testing.T) {
 	t.Parallel()
-	onBoth(t, func(t *testing.T, l *line) {
+	onEach(t, func(t *testing.T, l *line) {
 		sale := l.start(func(s *queue.Sale) { s.OpensAt = time.Now().Add(time.Hour); s.ClosesAt = s.OpensAt.Add(time.Hour) })
 		for i := range 20 {
 			l.join(sale.ID, fmt.Sprint("u", i+1))
@@ -108,7 +108,7 @@ func TestWhoLeavesIsNotAheadOfAnybodyAndCostsNoTurn(t *testing.T) {
 
 func TestATurnThatRunsOutIsMissedAndItsSlotUsedAgain(t *testing.T) {
 	t.Parallel()
-	onBoth(t, func(t *testing.T, l *line) {
+	onEach(t, func(t *testing.T, l *line) {
 		sale := l.start(func(s *queue.Sale) { s.Line.Active = 1; s.Line.Turn = queue.Duration(time.Second) })
 		l.join(sale.ID, "ann")
 		bob := l.join(sale.ID, "bob")
@@ -372,7 +372,7 @@ func TestJoiningIsPossibleFromTheLobbyToTheEnd(t *testing.T) {
 
 func TestGoneRefusesJoinsAndHeldRefusesGrabsOnly(t *testing.T) {
 	t.Parallel()
-	onBoth(t, func(t *testing.T, l *line) {
+	onEach(t, func(t *testing.T, l *line) {
 		for _, hold := range []time.Duration{0, time.Minute} {
 			sale := l.start(func(s *queue.Sale) { s.Items[0].Stock = 1; s.Hold = queue.Duration(hold) })
 			l.join(sale.ID, "ann")
@@ -394,7 +394,7 @@ func TestGoneRefusesJoinsAndHeldRefusesGrabsOnly(t *testing.T) {
 
 func TestNewsReachEveryWatcherWithoutAHole(t *testing.T) {
 	t.Parallel()
-	onBoth(t, func(t *testing.T, l *line) {
+	onEach(t, func(t *testing.T, l *line) {
 		sale := l.start(func(s *queue.Sale) { s.Hold = queue.Duration(time.Minute) })
 		var mu sync.Mutex
 		kinds := map[queue.EventKind]int{}

@@ -58,7 +58,7 @@ func freeze(t *testing.T, l *line, sale queue.Sale) queue.Draw {
 
 func TestAPauseKeepsALotteryFromBeingDrawnAndIsTold(t *testing.T) {
 	t.Parallel()
-	onBoth(t, func(t *testing.T, l *line) {
+	onEach(t, func(t *testing.T, l *line) {
 		sale := lobby(t, l, 3)
 		tick := queue.NewTicker(l.Queue, sale.ID)
 		for _, step := range []struct {
@@ -82,7 +82,7 @@ func TestAPauseKeepsALotteryFromBeingDrawnAndIsTold(t *testing.T) {
 
 func TestALotteryPutsTheLobbyInTheOrderThatIsDrawn(t *testing.T) {
 	t.Parallel()
-	onBoth(t, func(t *testing.T, l *line) {
+	onEach(t, func(t *testing.T, l *line) {
 		sale := lobby(t, l, 20)
 		tick := queue.NewTicker(l.Queue, sale.ID)
 		see := func() *queue.Snapshot {
@@ -184,7 +184,7 @@ func TestALotteryPutsTheLobbyInTheOrderThatIsDrawn(t *testing.T) {
 
 func TestALotteryOutlivesTheLossOfRedis(t *testing.T) {
 	t.Parallel()
-	onBoth(t, func(t *testing.T, l *line) {
+	onEach(t, func(t *testing.T, l *line) {
 		sale := lobby(t, l, 12)
 		if _, err := l.Open(t.Context(), sale.ID); err != nil {
 			t.Fatal(err)
@@ -238,7 +238,7 @@ func TestALotteryOutlivesTheLossOfRedis(t *testing.T) {
 
 func TestALotteryThatIsLostInItsLobbyIsEnteredAgain(t *testing.T) {
 	t.Parallel()
-	onBoth(t, func(t *testing.T, l *line) {
+	onEach(t, func(t *testing.T, l *line) {
 		sale := lobby(t, l, 6)
 		reach, err := l.Reach(t.Context(), sale.ID)
 		if err != nil {

@@ -39,7 +39,7 @@ func (l *line) nodeOf(name string) (queue.NodeReport, bool) {
 
 func TestNodesKnowOfOneAnotherAsLongAsTheyReport(t *testing.T) {
 	t.Parallel()
-	onBoth(t, func(t *testing.T, l *line) {
+	onEach(t, func(t *testing.T, l *line) {
 		north, south := saleID(), saleID()
 		t.Cleanup(func() {
 			for _, name := range []string{north, south} {
@@ -125,7 +125,7 @@ func (c *trips) ProcessPipelineHook(next redis.ProcessPipelineHook) redis.Proces
 
 func TestAReportIsOneRoundTripHoweverManyShoppersThereAre(t *testing.T) {
 	t.Parallel()
-	onBoth(t, func(t *testing.T, l *line) {
+	onEach(t, func(t *testing.T, l *line) {
 		report := queue.NodeReport{Node: saleID(), Connections: 1_000_000, Sales: map[string]queue.NodeSale{}}
 		for range 50 {
 			report.Sales[saleID()] = queue.NodeSale{Shoppers: 20_000, Grabs: map[string]int64{"success": 1}}

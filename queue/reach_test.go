@@ -19,7 +19,7 @@ func (l *line) lose(sale string) {
 
 func TestLostNumbersAreTakenBackByThoseWhoHoldThem(t *testing.T) {
 	t.Parallel()
-	onBoth(t, func(t *testing.T, l *line) {
+	onEach(t, func(t *testing.T, l *line) {
 		sale := l.start(func(s *queue.Sale) { s.Line.Active = 2 })
 		seats := map[string]queue.Seat{}
 		for i := range 12 {

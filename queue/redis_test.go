@@ -29,12 +29,16 @@ type line struct {
 	embedded *miniredis.Miniredis // nil on a real server
 }
 
-// onBoth runs a test on a real Redis and on the embedded one.
-func onBoth(t *testing.T, test func(t *testing.T, l *line)) {
+// onEach runs a test on a real Redis, on a cluster of them, and on the embedded one.
+func onEach(t *testing.T, test func(t *testing.T, l *line)) {
 	t.Helper()
 	t.Run("redis", func(t *testing.T) {
 		t.Parallel()
 		test(t, realLine(t, queue.Options{}))
+	})
+	t.Run("cluster", func(t *testing.T) {
+		t.Parallel()
+		test(t, lineAt(t, "SLUICE_TEST_REDIS_CLUSTER", queue.Options{}))
 	})
 	t.Run("embedded", func(t *testing.T) {
 		t.Parallel()
@@ -44,9 +48,15 @@ func onBoth(t *testing.T, test func(t *testing.T, l *line)) {
 
 func realLine(t *testing.T, opts queue.Options) *line {
 	t.Helper()
-	url := os.Getenv("SLUICE_TEST_REDIS")
+	return lineAt(t, "SLUICE_TEST_REDIS", opts)
+}
+
+// lineAt is a queue on the Redis that a variable names.
+func lineAt(t *testing.T, variable string, opts queue.Options) *line {
+	t.Helper()
+	url := os.Getenv(variable)
 	if url == "" {
-		t.Fatal("SLUICE_TEST_REDIS is not set; run the tests with: make test")
+		t.Fatalf("%s is not set; run the tests with: make test", variable)
 	}
 	rdb := connect(t, url)
 	t.Cleanup(func() { rdb.Close() })
@@ -55,12 +65,11 @@ func realLine(t *testing.T, opts queue.Options) *line {
 
 // connect makes a client that waits longer for an answer than the product does: a busy machine must not fail a test.
 func connect(t interface{ Fatal(...any) }, url string) redis.UniversalClient {
-	opts, err := redis.ParseURL(url)
+	client, err := queue.ConnectPatiently(url, 8)
 	if err != nil {
 		t.Fatal(err)
 	}
-	opts.MaxRetries, opts.PoolSize, opts.ReadTimeout, opts.WriteTimeout = -1, 8, time.Minute, time.Minute
-	return redis.NewClient(opts)
+	return client
 }
 
 func embeddedLine(t *testing.T, opts queue.Options) *line {
@@ -101,9 +110,21 @@ func (l *line) start(change func(*queue.Sale)) queue.Sale {
 // drop removes a sale's keys.
 func (l *line) drop(sale string) {
 	ctx := context.Background()
-	iter := l.rdb.Scan(ctx, 0, "sluice:{"+sale+"}:*", 1000).Iterator()
-	for iter.Next(ctx) {
-		l.rdb.Del(ctx, iter.Val())
+	remove := func(ctx context.Context, node *redis.Client) error {
+		iter := node.Scan(ctx, 0, "sluice:{"+sale+"}:*", 1000).Iterator()
+		for iter.Next(ctx) {
+			node.Del(ctx, iter.Val())
+		}
+		return iter.Err()
+	}
+	var err error
+	if cluster, ok := l.rdb.(*redis.ClusterClient); ok {
+		err = cluster.ForEachMaster(ctx, remove)
+	} else {
+		err = remove(ctx, l.rdb.(*redis.Client))
+	}
+	if err != nil {
+		l.t.Errorf("clean up in redis: %v", err)
 	}
 	l.rdb.SRem(ctx, "sluice:sales", sale)
 }

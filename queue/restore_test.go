@@ -35,7 +35,7 @@ func rowOf(sale, user string, status queue.OrderStatus) queue.Order {
 
 func TestALostSaleIsRebuiltFromItsOrders(t *testing.T) {
 	t.Parallel()
-	onBoth(t, func(t *testing.T, l *line) {
+	onEach(t, func(t *testing.T, l *line) {
 		sale := l.start(withoutLine)
 		var orders []queue.Order
 		for i := range 5 {
@@ -83,7 +83,7 @@ func TestALostSaleIsRebuiltFromItsOrders(t *testing.T) {
 
 func TestRestoringARunningSaleChangesNothing(t *testing.T) {
 	t.Parallel()
-	onBoth(t, func(t *testing.T, l *line) {
+	onEach(t, func(t *testing.T, l *line) {
 		sale := l.start(func(s *queue.Sale) { s.Line.Active = 1 })
 		for i := range 3 {
 			l.join(sale.ID, fmt.Sprint("u", i))
@@ -109,7 +109,7 @@ func TestRestoringARunningSaleChangesNothing(t *testing.T) {
 
 func TestAnotherRunOfTheServerSuspendsTheSaleUntilItIsPutRight(t *testing.T) {
 	t.Parallel()
-	onBoth(t, func(t *testing.T, l *line) {
+	onEach(t, func(t *testing.T, l *line) {
 		sale := l.start(withoutLine)
 		won := l.grab(sale.ID, "ann", "r1")
 		l.rdb.HSet(t.Context(), "sluice:{"+sale.ID+"}:meta", "run", "an earlier run")
@@ -137,7 +137,7 @@ func TestAnotherRunOfTheServerSuspendsTheSaleUntilItIsPutRight(t *testing.T) {
 
 func TestAnOrderThatCannotBeAdoptedSaysWhy(t *testing.T) {
 	t.Parallel()
-	onBoth(t, func(t *testing.T, l *line) {
+	onEach(t, func(t *testing.T, l *line) {
 		sale := l.start(func(s *queue.Sale) { withoutLine(s); s.Items[0].Stock = 1 })
 		first, second := rowOf(sale.ID, "ann", queue.Confirmed), rowOf(sale.ID, "bob", queue.Confirmed)
 		other := rowOf(sale.ID, "ann", queue.Confirmed)
@@ -156,7 +156,7 @@ func TestAnOrderThatCannotBeAdoptedSaysWhy(t *testing.T) {
 
 func TestScriptsThatRedisForgotAreLoadedAgain(t *testing.T) {
 	t.Parallel()
-	onBoth(t, func(t *testing.T, l *line) {
+	onEach(t, func(t *testing.T, l *line) {
 		sale := l.start(withoutLine)
 		if err := l.Load(t.Context()); err != nil {
 			t.Fatal(err)
@@ -287,7 +287,7 @@ func (h *loseAnswers) ProcessHook(next redis.ProcessHook) redis.ProcessHook {
 
 func TestAnEntryThatIsNoOrderHoldsUpNobody(t *testing.T) {
 	t.Parallel()
-	onBoth(t, func(t *testing.T, l *line) {
+	onEach(t, func(t *testing.T, l *line) {
 		sale := l.start(withoutLine)
 		outbox := "sluice:{" + sale.ID + "}:outbox"
 		l.rdb.XAdd(t.Context(), &redis.XAddArgs{Stream: outbox, Values: []string{"user", "eve", "mark", "nonsense"}})
@@ -317,7 +317,7 @@ func TestAnEntryThatIsNoOrderHoldsUpNobody(t *testing.T) {
 
 func TestALostRelayGroupSkipsNothing(t *testing.T) {
 	t.Parallel()
-	onBoth(t, func(t *testing.T, l *line) {
+	onEach(t, func(t *testing.T, l *line) {
 		sale := l.start(withoutLine)
 		relay := l.Outbox(sale.ID, "relay-1")
 		if entries, err := relay.Read(t.Context(), 10, 0); err != nil || len(entries) != 0 {
@@ -336,7 +336,7 @@ func TestALostRelayGroupSkipsNothing(t *testing.T) {
 // A rebuild that aligns Redis with the database alone oversells what is on its way between them.
 func TestOrdersOnTheirWayAreCountedWhenASaleIsPutRight(t *testing.T) {
 	t.Parallel()
-	onBoth(t, func(t *testing.T, l *line) {
+	onEach(t, func(t *testing.T, l *line) {
 		sale := l.start(withoutLine)
 		written := l.grab(sale.ID, "written", "r").Order
 		l.grab(sale.ID, "in the outbox", "r")

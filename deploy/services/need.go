@@ -39,6 +39,8 @@ func needs() []need {
 			name: "postgres", programs: []string{"postgres", "initdb"}, variable: "SLUICE_TEST_POSTGRES", service: true,
 			start: startPostgres, url: postgresURL, answers: postgresAnswers, inside: 5432,
 		},
+		// No container: its nodes tell clients their addresses, which would be those inside.
+		{name: "cluster", programs: []string{"redis-server", "redis-cli"}, variable: "SLUICE_TEST_REDIS_CLUSTER", start: startCluster},
 		{name: "chromium", programs: []string{"chromium"}, variable: "SLUICE_TEST_CHROMIUM", start: present("chromium")},
 		{name: "node", programs: []string{"node", "npm"}, start: present("node")},
 		// Go's race detector takes a C compiler.

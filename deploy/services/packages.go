@@ -25,6 +25,7 @@ func programs() []program {
 	postgres := []string{"/usr/lib/postgresql/*/bin"}
 	return []program{
 		{name: "redis-server", pack: "redis-server"},
+		{name: "redis-cli", pack: "redis-tools"},
 		// Debian's wrapper in /usr/sbin insists on its own user, folder and log; the program itself does not.
 		{name: "rabbitmq-server", pack: "rabbitmq-server", folders: []string{"/usr/lib/rabbitmq/bin"}},
 		{name: "epmd", pack: "rabbitmq-server"},
