@@ -14,6 +14,10 @@ import (
 const (
 	dialTimeout = 2 * time.Second
 	callTimeout = 500 * time.Millisecond
+
+	// clusterReload is how old the map of a cluster may be. A node that died does not say who took over for it, and the
+	// usual minute is too long for those who wait.
+	clusterReload = time.Second
 )
 
 // blockingPool is how many reads may wait at once: one for each sale that this node relays.
@@ -68,7 +72,9 @@ func connect(rawURL string, pool, idle int, answer time.Duration) (redis.Univers
 			return nil, errURL
 		}
 		all.Addrs, all.TLSConfig, all.Username, all.Password = given.Addrs, given.TLSConfig, given.Username, given.Password
-		return redis.NewClusterClient(all.Cluster()), nil
+		many := all.Cluster()
+		many.ClusterStateReloadInterval = clusterReload
+		return redis.NewClusterClient(many), nil
 	}
 	given, err := redis.ParseURL(rawURL)
 	if err != nil {

@@ -17,6 +17,12 @@ import (
 // ownRedis starts a Redis for one test alone, with settings of its own, and returns its address.
 func ownRedis(t *testing.T, args ...string) string {
 	t.Helper()
+	return ownRedisOf(t, args)
+}
+
+// ownRedisOf starts one whose first arguments, as the file of its settings, come before all others.
+func ownRedisOf(t *testing.T, first []string, more ...string) string {
+	t.Helper()
 	path, err := exec.LookPath("redis-server")
 	if err != nil {
 		t.Skip("redis-server is not on this machine; the services of these tests run in containers")
@@ -27,8 +33,8 @@ func ownRedis(t *testing.T, args ...string) string {
 	}
 	_, port, _ := net.SplitHostPort(listener.Addr().String())
 	_ = listener.Close()
-	args = append([]string{"--bind", "127.0.0.1", "--port", port, "--dir", t.TempDir(), "--save", ""}, args...)
-	launch(t, "redis", exec.Command(path, args...))
+	args := []string{"--bind", "127.0.0.1", "--port", port, "--dir", t.TempDir()}
+	launch(t, "redis", exec.Command(path, append(append(first, args...), more...)...))
 	address := "127.0.0.1:" + port
 	rdb := redis.NewClient(&redis.Options{Addr: address, MaxRetries: -1})
 	defer rdb.Close()

@@ -70,12 +70,19 @@ type process struct {
 // begin starts the command line.
 func begin(t *testing.T, args ...string) *process {
 	t.Helper()
+	return beginWith(t, nil, args...)
+}
+
+// beginWith starts the command line with variables of its own.
+func beginWith(t *testing.T, variables []string, args ...string) *process {
+	t.Helper()
 	path, err := shipped.build()
 	if err != nil {
 		t.Fatal(err)
 	}
 	cmd := exec.Command(path, args...)
 	cmd.Env = append(withoutSettings(os.Environ()), "SLUICE_SECRET="+e2eSecret, "SLUICE_ADMIN_TOKEN="+e2eAdmin)
+	cmd.Env = append(cmd.Env, variables...)
 	return launch(t, "sluice "+args[0], cmd)
 }
 
@@ -260,8 +267,13 @@ func open(t *testing.T, flags ...string) *site {
 
 func openAt(t *testing.T, address string, flags ...string) *site {
 	t.Helper()
+	return openWith(t, nil, address, flags...)
+}
+
+func openWith(t *testing.T, variables []string, address string, flags ...string) *site {
+	t.Helper()
 	args := append([]string{"serve", "--listen", address, "--ops-listen", "127.0.0.1:0", "--drain", "1s"}, flags...)
-	s := &site{process: begin(t, args...)}
+	s := &site{process: beginWith(t, variables, args...)}
 	s.url = s.says(`msg=serving .*url=(\S+)`)
 	s.ops = s.says(`msg=operations .*url=(\S+)`)
 	return s
