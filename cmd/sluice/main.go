@@ -14,9 +14,12 @@ import (
 	"unicode/utf8"
 
 	"github.com/alecthomas/kong"
+	"github.com/redis/go-redis/v9/logging"
 )
 
 func main() {
+	// The library would write lines of its own beside ours; what went wrong it returns as well.
+	logging.Disable()
 	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
 	// The first signal asks for an orderly end. Letting go of the signals then makes a second one end the process at once.
 	context.AfterFunc(ctx, stop)
