@@ -64,7 +64,10 @@ func passOf(r *http.Request) string {
 	if pass := r.URL.Query().Get("pass"); pass != "" {
 		return pass
 	}
-	pass, _ := bearerOf(r.Header.Get(echo.HeaderAuthorization))
+	pass, ok := bearerOf(r.Header.Get(echo.HeaderAuthorization))
+	if !ok {
+		return ""
+	}
 	return pass
 }
 
@@ -97,9 +100,10 @@ func (s *Server) stands(ctx context.Context, pass passClaims) (bool, error) {
 // verdicts remembers for a moment which passes stand. Each pass has its own: one that was just given is never answered by
 // what was true before it. Only passes that were verified come here, so nobody can fill it with made-up ones.
 type verdicts struct {
-	ask     func(context.Context, passClaims) (bool, error)
-	now     func() time.Time
-	flights singleflight.Group
+	ask      func(context.Context, passClaims) (bool, error)
+	now      func() time.Time
+	patience time.Duration // how long ask may take
+	flights  singleflight.Group
 
 	mu         sync.Mutex
 	young, old map[string]verdict // by jti; old are those from before the last change of guard
@@ -113,17 +117,17 @@ type verdict struct {
 }
 
 func newVerdicts(ask func(context.Context, passClaims) (bool, error), now func() time.Time) *verdicts {
-	return &verdicts{ask: ask, now: now, young: map[string]verdict{}}
+	return &verdicts{ask: ask, now: now, patience: verdictTimeout, young: map[string]verdict{}}
 }
 
 // of says whether a pass stands, as of verdictAge ago at most. Those who ask about one at the same time share one question.
-// It blocks for verdictTimeout at most; errors are Unavailable.
+// It blocks for its patience at most; errors are Unavailable.
 func (v *verdicts) of(ctx context.Context, pass passClaims) (bool, error) {
 	if known, ok := v.known(pass.ID); ok {
 		return known, nil
 	}
 	answers := v.flights.DoChan(pass.ID, func() (any, error) {
-		ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), verdictTimeout) // others wait for it too
+		ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), v.patience) // others wait for it too
 		defer cancel()
 		at := v.now()
 		stands, err := v.ask(ctx, pass)
@@ -133,7 +137,7 @@ func (v *verdicts) of(ctx context.Context, pass passClaims) (bool, error) {
 		return stands, err
 	})
 	// Not everything that is asked ends with its context at once.
-	timeout := time.NewTimer(verdictTimeout)
+	timeout := time.NewTimer(v.patience)
 	defer timeout.Stop()
 	select {
 	case a := <-answers:
