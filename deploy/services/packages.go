@@ -36,6 +36,8 @@ func programs() []program {
 		{name: "chromium", pack: "chromium", aliases: []string{"chromium-browser", "google-chrome"}},
 		{name: "node", pack: "nodejs"},
 		{name: "npm", pack: "npm"},
+		// Not on the PATH of an ordinary user either.
+		{name: "nginx", pack: "nginx", folders: []string{"/usr/sbin"}},
 		{name: "luacheck", pack: "lua-check"},
 		{name: "wrk", pack: "wrk"},
 		{name: "redis-benchmark", pack: "redis-tools"},
