@@ -179,11 +179,13 @@ func (p *passes) stateFrame(snap *queue.Snapshot, seat queue.Seat) *hub.Frame {
 	return p.frame(stateOf(snap, seat), snap, seat)
 }
 
-// frame is a frame for somebody who stands there, with a pass where both the frame and the seat have a place for one.
+// frame is a frame for somebody who stands there, with a pass where both the frame and the seat have a place for one. Without
+// a line the opening is the turn of all at once, and so many signatures would come just when all of them grab: who wants a
+// pass for that asks for it.
 func (p *passes) frame(frame any, snap *queue.Snapshot, seat queue.Seat) *hub.Frame {
 	seat.State, seat.Stock, seat.Stopped = snap.State, snap.Stock, snap.Stopped
 	g, ok := groundOf(snap.Sale, seat)
-	if !ok || !bearsPass(frame) {
+	if !ok || !bearsPass(frame) || g.order == "" && seat.Status != queue.Turn {
 		return hub.NewFrame(encode(frame))
 	}
 	return hub.NewLateFrame(func() []byte { return encode(p.in(frame, g)) })

@@ -1,6 +1,7 @@
 package server
 
 import (
+	"encoding/json"
 	"net/http"
 	"testing"
 
@@ -15,6 +16,20 @@ func (n *node) admits(pass string) int {
 	resp := must[*http.Response](n.T)(http.DefaultClient.Do(req))
 	resp.Body.Close()
 	return resp.StatusCode
+}
+
+// renew asks a node for the shopper's pass.
+func (s *shopper) renew(n *node) string {
+	s.Helper()
+	req := must[*http.Request](s.T)(http.NewRequestWithContext(s.Context(), http.MethodPost, n.url+"/api/v1/sales/"+s.sale+"/pass", nil))
+	req.Header.Set("Authorization", "Bearer "+s.token)
+	resp := must[*http.Response](s.T)(http.DefaultClient.Do(req))
+	defer resp.Body.Close()
+	var answer passAnswer
+	if err := json.NewDecoder(resp.Body).Decode(&answer); err != nil || answer.Pass == "" {
+		s.Fatalf("no pass for %s: %d %v", s.user, resp.StatusCode, err)
+	}
+	return answer.Pass
 }
 
 // passIn is what the pass in a frame says; there must be one.
@@ -99,20 +114,26 @@ func TestATurnThatMovesCarriesANewerPass(t *testing.T) {
 	eventually(t, "who has left is refused", func() bool { return f.main.admits(later.Pass) == http.StatusForbidden })
 }
 
-func TestWithoutALineEverybodyHasAPassWhileThereIsSomethingToGrab(t *testing.T) {
+func TestWithoutALineWhoAsksHasAPassWhileThereIsSomethingToGrab(t *testing.T) {
 	t.Parallel()
 	f := newFair(t, saleOf(1, `line: { order: off }`))
-	_, _, turn := f.shopper("ann").enter(f.main)
+	ann := f.shopper("ann")
+	_, _, turn := ann.enter(f.main)
 	buyer, _, _ := f.shopper("bob").enter(f.main)
-	if got := f.main.passIn(turn); got.Subject != "ann" || got.Seat != 0 || got.Ends-got.IssuedAt != int64(passLife.Seconds()) {
-		t.Errorf("got %+v in %s", got, turn.text)
+	if turn.Type != "turn" || turn.Pass != "" {
+		t.Errorf("unasked came %s", turn.text)
 	}
-	if got := f.main.admits(turn.Pass); got != http.StatusNoContent {
+	pass := ann.renew(f.main)
+	got, err := f.main.server.passes.verify(pass, f.sale)
+	if err != nil || got.Subject != "ann" || got.Seat != 0 || got.Ends-got.IssuedAt != int64(passLife.Seconds()) {
+		t.Errorf("got %+v, %v", got, err)
+	}
+	if got := f.main.admits(pass); got != http.StatusNoContent {
 		t.Errorf("got %d", got)
 	}
 	buyer.grab("r")
 	success := buyer.await("success")
-	eventually(t, "who got nothing is refused", func() bool { return f.main.admits(turn.Pass) == http.StatusForbidden })
+	eventually(t, "who got nothing is refused", func() bool { return f.main.admits(pass) == http.StatusForbidden })
 	if got := f.main.admits(success.Pass); got != http.StatusNoContent {
 		t.Errorf("the buyer: got %d", got)
 	}
