@@ -137,6 +137,10 @@ func (s *Session) wake() {
 func (s *Session) drain() {
 	var out output
 	for s.next(&out) {
+		if out.late != nil {
+			out.late.finish() // without a lock: whoever queues more must not wait for it
+			continue
+		}
 		_, err := s.conn.NetConn().Write(out.wire)
 		if out.buffer != nil {
 			s.hub.buffers.Put(out.buffer)
@@ -164,6 +168,7 @@ type output struct {
 	buffer  *[]byte  // what wire is part of, if it must be given back; nil = it belongs to a frame
 	written []func() // to be called afterwards
 	bye     bool     // it ends with the close frame
+	late    *Frame   // is to be encoded first; then there is nothing else
 }
 
 // next takes what is to be written, and says by when, or ends the drainer. Nothing but drainers writes to the connection,
@@ -172,6 +177,9 @@ func (s *Session) next(out *output) bool {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	*out = output{written: out.written[:0]}
+	if out.late = s.unready(); out.late != nil {
+		return true
+	}
 	var ok bool
 	if out.wire, ok = s.take(out, math.MaxInt); !ok {
 		s.writing = false
@@ -200,6 +208,19 @@ func (s *Session) next(out *output) bool {
 		_ = s.conn.NetConn().SetWriteDeadline(by) // its error is that of the write that follows
 	}
 	return true
+}
+
+// unready is the first queued frame that is not encoded yet; under s.mu.
+func (s *Session) unready() *Frame {
+	if s.position != nil && !s.position.ready() {
+		return s.position
+	}
+	for _, f := range s.queue {
+		if !f.ready() {
+			return f
+		}
+	}
+	return nil
 }
 
 // take takes the next thing that is to be written, unless it is longer than there is room for; under s.mu.

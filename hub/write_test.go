@@ -8,6 +8,7 @@ import (
 	"strconv"
 	"strings"
 	"sync"
+	"sync/atomic"
 	"testing"
 	"time"
 	"weak"
@@ -513,4 +514,49 @@ func TestAReasonIsAlwaysOneThatAPeerCanRead(t *testing.T) {
 			t.Errorf("the reason %q arrives as %q, want %q", given, reason, want)
 		}
 	}
+}
+
+func TestAFrameThatIsEncodedLateKeepsItsPlaceAndHoldsUpNobody(t *testing.T) {
+	t.Parallel()
+	s := newSite(t, Options{})
+	slow, other := s.dial(), s.dial()
+	begun, encode := make(chan struct{}), make(chan struct{})
+	var times atomic.Int64
+	late := NewLateFrame(func() []byte {
+		times.Add(1)
+		close(begun)
+		<-encode
+		return []byte("late")
+	})
+	slow.session.SendWithNext(NewFrame([]byte("before")))
+	slow.session.Send(late)
+	await(t, begun, "the encoding of the frame")
+	slow.session.Send(NewFrame([]byte("after")))
+	slow.session.Position(NewFrame([]byte("position")))
+	other.session.Send(NewFrame([]byte("at once")))
+	if got := other.hear(); got != "at once" {
+		t.Fatalf("the other session received %q", got)
+	}
+	other.session.Send(late)
+	close(encode)
+	for _, want := range []string{"before", "late", "after", "position"} {
+		if got := slow.hear(); got != want {
+			t.Fatalf("received %q, want %q", got, want)
+		}
+	}
+	if got := other.hear(); got != "late" {
+		t.Fatalf("the other session received %q", got)
+	}
+	if got := times.Load(); got != 1 || string(late.Bytes()) != "late" {
+		t.Errorf("the frame was encoded %d times, as %q", got, late.Bytes())
+	}
+}
+
+func TestAFrameThatNobodyWritesIsNeverEncoded(t *testing.T) {
+	t.Parallel()
+	s := newSite(t, Options{})
+	v := s.dial()
+	v.session.Close(1000, "")
+	v.session.Send(NewLateFrame(func() []byte { t.Error("it was encoded"); return nil }))
+	v.ends(1000)
 }

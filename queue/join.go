@@ -101,11 +101,16 @@ func (q *Queue) Reclaim(ctx context.Context, sale string, served int64, seats []
 
 // Look says where a user stands, and changes nothing. Errors: Unavailable.
 func (q *Queue) Look(ctx context.Context, sale, user string) (Seat, error) {
-	seats, err := q.LookMany(ctx, sale, []string{user})
+	return q.lane(sale).looks.do(ctx, user)
+}
+
+func (q *Queue) lookBatch(ctx context.Context, sale string, users []string) ([]Seat, []error) {
+	seats, err := q.LookMany(ctx, sale, users)
+	errs := make([]error, len(users))
 	if err != nil {
-		return Seat{}, err
+		return make([]Seat, len(users)), fill(errs, err)
 	}
-	return seats[0], nil
+	return seats, errs
 }
 
 // LookMany is Look for many users in few calls; the seats come in the order of the users.

@@ -43,6 +43,7 @@ type Queue struct {
 // lane gathers the concurrent calls of one sale.
 type lane struct {
 	joins *gather[JoinRequest, Seat]
+	looks *gather[string, Seat]
 	grabs *gather[grabCall, Grabbed]
 }
 
@@ -100,6 +101,9 @@ func (q *Queue) lane(sale string) *lane {
 		l = &lane{
 			joins: newGather(gatherMost, func(ctx context.Context, reqs []JoinRequest) ([]Seat, []error) {
 				return q.joinBatch(ctx, sale, reqs)
+			}),
+			looks: newGather(gatherMost, func(ctx context.Context, users []string) ([]Seat, []error) {
+				return q.lookBatch(ctx, sale, users)
 			}),
 			grabs: newGather(grabMost, func(ctx context.Context, calls []grabCall) ([]Grabbed, []error) {
 				return q.grabBatch(ctx, sale, calls)

@@ -53,6 +53,7 @@ type turnFrame struct {
 	Until int64       `json:"until"`
 	Limit int64       `json:"limit"`
 	Items []itemStock `json:"items"`
+	Pass  string      `json:"pass,omitempty"`
 }
 
 type itemStock struct {
@@ -66,6 +67,7 @@ type orderFrame struct {
 	At    int64     `json:"at"`
 	ID    string    `json:"id,omitempty"`
 	Order orderView `json:"order"`
+	Pass  string    `json:"pass,omitempty"` // of success, and of an order as the state of a seat
 }
 
 type soldOutFrame struct {

@@ -181,7 +181,7 @@ func (g *registry) openLocked(ctx context.Context, id string) {
 	s := g.server
 	ctx, cancel := context.WithCancel(ctx)
 	r := &openRoom{
-		room: newRoom(id, s.opts.Queue, s.line, s.presentOrder, s.fate, s.log),
+		room: newRoom(id, s.opts.Queue, s.line, s.passes, s.presentOrder, s.fate, s.log),
 		stop: cancel,
 		done: make(chan struct{}),
 	}

@@ -18,6 +18,7 @@ import (
 type room struct {
 	sale   string
 	line   line
+	passes *passes
 	order  func(context.Context, queue.Order) queue.Order                     // the order in its present status
 	fate   func(context.Context, queue.Order, queue.Seat) (queue.Order, bool) // of one whose mark is gone; see Server.fate
 	log    *slog.Logger
@@ -65,10 +66,10 @@ type listener struct {
 	named  *queue.Order // what became of another order than the seat's, to be told after the first state frame; may be nil
 }
 
-func newRoom(sale string, q *queue.Queue, line line, order func(context.Context, queue.Order) queue.Order,
+func newRoom(sale string, q *queue.Queue, line line, passes *passes, order func(context.Context, queue.Order) queue.Order,
 	fate func(context.Context, queue.Order, queue.Seat) (queue.Order, bool), log *slog.Logger) *room {
 	r := &room{
-		sale: sale, line: line, order: order, fate: fate, log: log,
+		sale: sale, line: line, passes: passes, order: order, fate: fate, log: log,
 		seats: map[string]*seat{}, numbers: map[int64]*seat{}, unsure: map[string]bool{},
 		left: map[int64]string{}, gone: map[int64]time.Time{}, came: map[int64]string{},
 	}
@@ -190,14 +191,14 @@ func (r *room) end() {
 	}
 }
 
-// ticketOf is the ticket of the user's seat, 0 without one.
-func (r *room) ticketOf(user string) int64 {
+// held is the user's seat as the room knows it; one without a ticket when nobody of it is here.
+func (r *room) held(user string) queue.Seat {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	if here := r.seats[user]; here != nil {
-		return here.Ticket
+		return here.Seat
 	}
-	return 0
+	return queue.Seat{User: user}
 }
 
 // bought notes the order that a grab on this node was answered with, tells the user's other sessions of one that they did

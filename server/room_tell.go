@@ -102,7 +102,7 @@ func (r *room) update(snap *queue.Snapshot, here *seat, tellLobby bool) bool {
 		return true
 	}
 	state := stateOf(snap, here.Seat)
-	frame := hub.NewFrame(encode(state))
+	frame := r.passes.frame(state, snap, here.Seat)
 	for i := range here.sessions {
 		l := &here.sessions[i]
 		if l.served {
@@ -139,7 +139,7 @@ func (r *room) push(snap *queue.Snapshot, here *seat, now told, tellLobby bool) 
 			r.turned(now.until - snap.Sale.Line.Turn.Milliseconds())
 		}
 		here.told = now
-		r.send(here, hub.NewFrame(encode(stateOf(snap, here.Seat))), false)
+		r.send(here, r.passes.stateFrame(snap, here.Seat), false)
 	case waiting && snap.State == queue.Lobby:
 		if tellLobby && r.lobbyDue(here, now) {
 			here.told = now

@@ -94,7 +94,8 @@ func newStage(t *testing.T) *stage {
 		snap: *openSnapshot(sale),
 	}
 	s.snap.At = 1000
-	s.room = newRoom(sale.ID, queue.New(nil, queue.Options{}), askedLine{stage: s},
+	passes := must[*passes](t)(newPasses([][]byte{testSecret()}, "", testNow))
+	s.room = newRoom(sale.ID, queue.New(nil, queue.Options{}), askedLine{stage: s}, passes,
 		func(_ context.Context, o queue.Order) queue.Order { return o },
 		func(_ context.Context, o queue.Order, _ queue.Seat) (queue.Order, bool) {
 			fate, known := s.fates[o.ID]

@@ -2,7 +2,6 @@ package server
 
 import (
 	"context"
-	"encoding/json"
 	"errors"
 	"fmt"
 	"net/http"
@@ -119,10 +118,7 @@ func (s *Server) answerSeat(c echo.Context, sale string, seat queue.Seat) error 
 		order := s.presentOrder(ctx, *seat.Order)
 		seat.Order = &order
 	}
-	body, err := json.Marshal(stateOf(snap, seat))
-	if err != nil {
-		return fmt.Errorf("write the state of a seat: %w", err)
-	}
+	body := s.passes.stateFrame(snap, seat).Bytes()
 	if len(body) < 2 || body[len(body)-1] != '}' {
 		return errors.New("write the state of a seat: it is no object")
 	}

@@ -132,6 +132,7 @@ type Options struct {
 	Forget func(ctx context.Context, order queue.Order) (queue.Order, error)
 
 	Secrets        [][]byte   // the first signs, all verify
+	PassIssuer     string     // `iss` of passes; "" = "sluice"
 	AdminToken     string     // "" = the admin API is off
 	WebhookSecrets [][]byte   // sign the events of a payment provider, which then alone may pay; none = demonstration payments
 	Auth           []string   // which of "jwt", "hmac" and "guest" may say who is asking
@@ -163,6 +164,8 @@ type Server struct {
 	line       line
 	registry   *registry
 	identities *Identities
+	passes     *passes
+	verdicts   *verdicts
 	admin      bearer
 	node       *window
 	counted    *metrics
@@ -207,6 +210,10 @@ func newServer(opts Options, line line) (*Server, error) {
 	if err != nil {
 		return nil, err
 	}
+	passes, err := newPasses(opts.Secrets, opts.PassIssuer, opts.Now)
+	if err != nil {
+		return nil, err
+	}
 	for _, secret := range opts.Secrets {
 		if len(secret) < weakSecret {
 			opts.Logger.Warn("a secret is so short that it can be guessed", "bytes", len(secret), "want", weakSecret)
@@ -224,6 +231,7 @@ func newServer(opts Options, line line) (*Server, error) {
 		opts:       opts,
 		line:       line,
 		identities: identities,
+		passes:     passes,
 		admin:      newBearer(opts.AdminToken),
 		node:       node,
 		counted:    newMetrics(opts.Registerer),
@@ -241,6 +249,7 @@ func newServer(opts Options, line line) (*Server, error) {
 		broker:     &brokerCounts{broker: opts.Broker},
 		streams:    newStreams(),
 	}
+	s.verdicts = newVerdicts(s.stands, opts.Now)
 	s.drawer = drawer{server: s, busy: map[string]bool{}}
 	s.drawings = drawings{server: s, draws: map[string]keptDraw{}, trees: map[string]*queue.MerkleTree{}}
 	s.registry = newRegistry(s)
@@ -289,6 +298,8 @@ func (s *Server) routes() {
 	api.GET("/sales/:sale/draw", s.showDraw, s.limit)
 	api.GET("/sales/:sale/draw/entrants", s.listEntrants, s.limit)
 	api.GET("/sales/:sale/draw/mine", s.showEntry, s.limit)
+	api.POST("/sales/:sale/pass", s.renewPass, s.limit)
+	api.GET("/auth", s.authorize, s.limit)
 	api.POST("/sales/:sale/grab", s.postGrab, s.limit)
 	api.POST("/seckill/:sale", s.postGrab, s.limit)
 	api.GET("/orders", s.listOrders, s.limit)
@@ -298,6 +309,7 @@ func (s *Server) routes() {
 	api.POST("/webhooks/payment", s.paymentEvent)
 
 	s.echo.GET("/ws/v1/sales/:sale", s.openSocket)
+	s.echo.GET(jwksPath, s.showKeys, s.limit)
 
 	// The node's limit is not for operators: they must get through when everybody else does not.
 	api.GET("/admin/sales", s.adminSales, s.adminOnly())
@@ -319,13 +331,13 @@ func (s *Server) routes() {
 	api.GET("/admin/about", s.about, s.adminOnly())
 }
 
-// pages answers what is neither API nor socket with the web pages. A mistyped call of the API stays one.
+// pages answers what is neither API nor socket nor the keys of passes with the web pages. A mistyped call of the API stays one.
 func (s *Server) pages(next echo.HandlerFunc) echo.HandlerFunc {
 	if s.opts.Web == nil {
 		return next
 	}
 	return func(c echo.Context) error {
-		if path := c.Request().URL.Path; strings.HasPrefix(path, "/api/") || strings.HasPrefix(path, "/ws/") {
+		if path := c.Request().URL.Path; strings.HasPrefix(path, "/api/") || strings.HasPrefix(path, "/ws/") || path == jwksPath {
 			return next(c)
 		}
 		s.opts.Web.ServeHTTP(c.Response(), c.Request())

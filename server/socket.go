@@ -295,15 +295,21 @@ func (v *visit) grab(session *hub.Session, frame clientFrame) {
 		return
 	}
 	at := v.server.now().UnixMilli()
-	if snap := v.server.opts.Snapshots.Snapshot(v.sale); snap != nil {
+	snap := v.server.opts.Snapshots.Snapshot(v.sale)
+	if snap != nil {
 		at = snap.At
 	}
 	switch g.Result {
 	case queue.Success, queue.Already:
 		order := v.room.bought(*g.Order, session)
-		session.Send(hub.NewFrame(encode(orderFrame{
-			Type: g.Result.String(), At: max(at, order.CreatedAt), ID: frame.ID, Order: viewOfOrder(order),
-		})))
+		answer := orderFrame{Type: g.Result.String(), At: max(at, order.CreatedAt), ID: frame.ID, Order: viewOfOrder(order)}
+		if g.Result != queue.Success || snap == nil {
+			session.Send(hub.NewFrame(encode(answer)))
+			return
+		}
+		held := v.room.held(v.user)
+		held.Status, held.Order = queue.Buyer, &order
+		session.Send(v.server.passes.frame(answer, snap, held))
 	case queue.SoldOut:
 		session.Send(hub.NewFrame(encode(soldOutFrame{
 			Type: "sold_out", At: at, ID: frame.ID, Item: req.Item, Stock: g.Stock, Left: g.Left,
@@ -317,7 +323,7 @@ func (v *visit) leave(session *hub.Session) {
 	ctx, cancel := context.WithTimeout(context.Background(), callTimeout)
 	defer cancel()
 	// Who has no seat has left as well: whoever asks for it twice hears the same.
-	if ticket := v.room.ticketOf(v.user); ticket > 0 {
+	if ticket := v.room.held(v.user).Ticket; ticket > 0 {
 		if err := v.server.line.Leave(ctx, v.sale, v.user, ticket); err != nil {
 			v.fail(session, "", err)
 			return

@@ -238,6 +238,7 @@ type frame struct {
 	Until      int64           `json:"until"`
 	Limit      int64           `json:"limit"`
 	Items      []itemStock     `json:"items"`
+	Pass       string          `json:"pass"`
 	RawOrder   json.RawMessage `json:"order"` // an order, or the order of the line
 	Item       string          `json:"item"`
 	Stock      string          `json:"stock"`

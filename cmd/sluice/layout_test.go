@@ -17,18 +17,19 @@ import (
 // from server to lua, an order up from worker to queue, and nothing goes round. Only the commands see everything.
 func mayImport() map[string][]string {
 	return map[string][]string{
-		"cmd/sluice":      {"server", "hub", "queue", "lua", "worker", "web", "doctor"},
-		"deploy/services": {},
-		"deploy/faults":   {"server"},
-		"deploy/lobby":    {"queue"},
-		"server":          {"queue", "hub", "web", "fault"},
-		"hub":             {},
-		"queue":           {"lua", "fault"},
-		"lua":             {},
-		"worker":          {"queue", "fault"},
-		"doctor":          {"queue", "worker"},
-		"fault":           {},
-		"web":             {},
+		"cmd/sluice":              {"server", "hub", "queue", "lua", "worker", "web", "doctor"},
+		"deploy/services":         {},
+		"deploy/faults":           {"server"},
+		"deploy/lobby":            {"queue"},
+		"docs/examples/passes/go": {},
+		"server":                  {"queue", "hub", "web", "fault"},
+		"hub":                     {},
+		"queue":                   {"lua", "fault"},
+		"lua":                     {},
+		"worker":                  {"queue", "fault"},
+		"doctor":                  {"queue", "worker"},
+		"fault":                   {},
+		"web":                     {},
 	}
 }
 
@@ -51,7 +52,7 @@ func libraries() []library {
 		{prefix: "github.com/go-sql-driver/mysql", packages: []string{"worker", "deploy/services", "deploy/faults"}},
 		{prefix: "github.com/jackc/pgx", packages: []string{"worker", "deploy/services"}},
 		{prefix: "modernc.org/sqlite", packages: []string{"worker"}},
-		{prefix: "github.com/golang-jwt/jwt", packages: []string{"server", "cmd/sluice"}},
+		{prefix: "github.com/golang-jwt/jwt", packages: []string{"server", "cmd/sluice", "docs/examples/passes/go"}},
 		{prefix: "github.com/alecthomas/kong", packages: []string{"cmd/sluice"}},
 	}
 }

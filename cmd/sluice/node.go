@@ -112,7 +112,7 @@ func (n *node) serve(ctx context.Context, f serverSettings, notifier *worker.Not
 		Queue: n.backends.queue, Orders: n.backends.store, Sales: n.backends.store, Hub: n.hub, Node: n.name,
 		Cashier: worker.NewCashier(n.backends.queue, n.backends.store, n.log), WebhookSecrets: f.webhook,
 		Auditor: auditor{worker.NewAuditor(n.backends.queue, n.backends.store, n.backends.broker())},
-		Secrets: f.secrets, AdminToken: f.admin, Auth: f.auth, Origins: f.Origins, TrustedProxies: f.TrustedProxies,
+		Secrets: f.secrets, PassIssuer: f.PassIssuer, AdminToken: f.admin, Auth: f.auth, Origins: f.Origins, TrustedProxies: f.TrustedProxies,
 		AuditLog: auditLog{n.backends.store}, Draws: n.backends.store, Broker: n.backends.broker(), ConnsSeat: f.ConnsSeat,
 		NodeLimit: f.LimitNode, UserLimit: n.backends.flags.LimitUser, AddressLimit: n.backends.flags.LimitAddress,
 		Version: build(), BrokerUI: f.BrokerUIURL,

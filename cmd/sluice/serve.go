@@ -8,6 +8,8 @@ import (
 	"slices"
 	"strings"
 	"time"
+	"unicode"
+	"unicode/utf8"
 
 	"sluice/queue"
 	"sluice/worker"
@@ -29,10 +31,14 @@ type serveFlags struct {
 	FrameAncestors    []string      `placeholder:"ORIGIN" help:"Pages that may show the shop's page inside theirs."`
 	WebhookSecret     []string      `placeholder:"SECRET" help:"Secrets that a payment provider signs its events with, separated by commas. With one, nothing else can pay an order."`
 	WebhookSecretFile string        `placeholder:"FILE" help:"File with the secrets of the payment provider."`
+	PassIssuer        string        `default:"sluice" placeholder:"NAME" help:"The iss of the passes that shops verify, the same on every node; like https://sale.example."`
 	BrokerUIURL       string        `name:"broker-ui-url" placeholder:"URL" help:"Where operators find the pages of RabbitMQ, like https://rabbitmq.example:15672; the console links to it."`
 	TLSCert           string        `name:"tls-cert" placeholder:"FILE" help:"Certificate, to serve HTTPS."`
 	TLSKey            string        `name:"tls-key" placeholder:"FILE" help:"Key of the certificate."`
 }
+
+// maxIssuerBytes keeps passes short enough for a header.
+const maxIssuerBytes = 256
 
 // serverSettings are serveFlags with everything filled in.
 type serverSettings struct {
@@ -153,6 +159,9 @@ func (f serveFlags) settings(b backendFlags, log *slog.Logger) (serverSettings, 
 		if u, err := url.Parse(f.BrokerUIURL); err != nil || u.Host == "" || u.Scheme != "http" && u.Scheme != "https" {
 			return s, usagef("--broker-ui-url: write it like https://rabbitmq.example:15672")
 		}
+	}
+	if len(f.PassIssuer) > maxIssuerBytes || !utf8.ValidString(f.PassIssuer) || strings.ContainsFunc(f.PassIssuer, unicode.IsControl) {
+		return s, usagef("--pass-issuer: give a name of at most %d bytes without control characters, like https://sale.example", maxIssuerBytes)
 	}
 	for _, kind := range f.Auth {
 		if !slices.Contains([]string{"jwt", "hmac", "guest"}, kind) {

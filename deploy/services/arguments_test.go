@@ -47,7 +47,7 @@ func TestArgumentsThatMakeNoSenseAreRefusedWithWhatIsKnown(t *testing.T) {
 		args []string
 		says string
 	}{
-		{[]string{"--only", "redis,mongo"}, "redis, rabbitmq, mariadb, postgres, cluster, chromium, node"},
+		{[]string{"--only", "redis,mongo"}, "redis, rabbitmq, mariadb, postgres, cluster, chromium, node, nginx"},
 		{[]string{"--only", "redis,"}, `no ""`},
 		{[]string{"--with", "podman"}, "docker, packages or auto"},
 		{[]string{"--install", "emacs"}, "luacheck"},

@@ -43,6 +43,7 @@ func needs() []need {
 		{name: "cluster", programs: []string{"redis-server", "redis-cli"}, variable: "SLUICE_TEST_REDIS_CLUSTER", start: startCluster},
 		{name: "chromium", programs: []string{"chromium"}, variable: "SLUICE_TEST_CHROMIUM", start: present("chromium")},
 		{name: "node", programs: []string{"node", "npm"}, start: present("node")},
+		{name: "nginx", programs: []string{"nginx"}, start: present("nginx")},
 		// Go's race detector takes a C compiler.
 		{name: "gcc", programs: []string{"gcc"}, start: present("gcc")},
 	}

@@ -37,12 +37,13 @@ func programs() []program {
 		{name: "chromium", pack: "chromium", aliases: []string{"chromium-browser", "google-chrome"}},
 		{name: "node", pack: "nodejs"},
 		{name: "npm", pack: "npm"},
+		// Not on the PATH of an ordinary user either.
+		{name: "nginx", pack: "nginx", folders: []string{"/usr/sbin"}},
 		{name: "luacheck", pack: "lua-check"},
 		{name: "wrk", pack: "wrk"},
 		{name: "redis-benchmark", pack: "redis-tools"},
 		{name: "prometheus", pack: "prometheus"},
 		{name: "promtool", pack: "prometheus"},
-		{name: "nginx", pack: "nginx-light", folders: []string{"/usr/sbin"}},
 		{name: "make", pack: "make"},
 		// The package gcc only recommends the headers of the C library; g++ depends on them.
 		{name: "gcc", pack: "g++"},

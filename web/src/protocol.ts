@@ -88,12 +88,14 @@ export interface Turn extends Base {
   until: number;
   limit: number;
   items: { id: string; stock: number }[];
+  pass?: string; // for other origins; absent without a line
 }
 
 export interface OrderNews extends Base {
   type: "success" | "already" | "order";
   id?: string;
   order: Order;
+  pass?: string; // of success, and of a live order as the state of the seat
 }
 
 export interface SoldOut extends Base {
