@@ -3,7 +3,8 @@
 //   BASE_URL=http://127.0.0.1:8080 SALE=demo LOCALE=en OUT=../docs/images/sale.png npm run picture
 //
 // LOCALE and OUT may be several, separated by commas: as many shoppers come, and one picture is made of each. The sale
-// must keep them in the line for a few seconds and have something left when it is their turn.
+// must keep them in the line for a few seconds and have something left when it is their turn, as that of
+// `sluice demo --users 420 --stock 500 --opens-in 30s` does.
 import { openBrowser } from "./browser.mjs";
 
 const { BASE_URL, SALE, LOCALE = "en", OUT } = process.env;
@@ -35,7 +36,7 @@ async function shoot(page, view) {
 async function visit(browser, locale, out) {
   const context = await browser.newContext({
     locale,
-    viewport: { width: 400, height: 660 },
+    viewport: { width: 400, height: 820 },
     deviceScaleFactor: 2,
     colorScheme: "light",
   });
@@ -53,7 +54,7 @@ async function visit(browser, locale, out) {
   shots.push(await shoot(page, "order"));
 
   const sheet = await context.newPage();
-  await sheet.setViewportSize({ width: 1272, height: 700 });
+  await sheet.setViewportSize({ width: 1272, height: 860 });
   const figures = shots.map((shot) => `<img src="data:image/png;base64,${shot}">`).join("");
   await sheet.setContent(
     `<style>body{margin:0;padding:20px;display:flex;gap:16px;background:#d9dee6}img{width:400px;border-radius:14px;box-shadow:0 2px 14px #0003}</style>${figures}`,
