@@ -136,7 +136,7 @@ func (b *backends) openStore(ctx context.Context) (err error) {
 type databaseFlags struct {
 	DatabaseURL     string `name:"database-url" placeholder:"URL" help:"Database: mysql://, postgres:// or sqlite://. Without it SQLite in --data-dir."`
 	DatabaseURLFile string `name:"database-url-file" placeholder:"FILE" help:"File with the URL of the database."`
-	DataDir         string `default:"data" placeholder:"DIR" help:"Where an embedded installation keeps its database and its secret."`
+	DataDir         string `default:"data" placeholder:"DIR" help:"Where an embedded installation keeps its database and its secret, if not in ${default}."`
 }
 
 // url is the URL of the database that the flags name; for the embedded one the folder is made.

@@ -123,6 +123,7 @@ func (s *shopper) state(f *frame, now time.Time) {
 	case "order":
 		s.changed(f.order(), now)
 	case "sold_out":
+		s.none = s.none || f.Item == ""
 		s.over(f, now, func() { s.soldOut(f.Item) })
 	case "missed":
 		s.over(f, now, func() { s.end(outcomeMissed) })
@@ -173,6 +174,7 @@ func (s *shopper) turn(f *frame, now time.Time) {
 		}
 	}
 	s.enter(phaseTurn)
+	s.none = false
 	if s.leaves {
 		s.leave()
 		return
@@ -267,9 +269,10 @@ func (s *shopper) over(f *frame, now time.Time, ending func()) {
 	}
 }
 
-// soldOut strikes an item off, or all of them; who wants another one that may be left tries again.
+// soldOut strikes an item off, or all of them; who wants another one that may be left tries again. That nothing at all is left
+// may have come before the answer about one item.
 func (s *shopper) soldOut(item string) {
-	if item != "" {
+	if item != "" && !s.none {
 		s.gone = append(s.gone, item)
 		if len(s.items) > 0 && len(s.wanted()) > 0 {
 			if s.phase == phaseTurn {

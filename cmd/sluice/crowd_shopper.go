@@ -40,6 +40,7 @@ type shopper struct {
 	welcomed bool
 	planned  bool          // a grab is thought of: sent, or about to be
 	sent     bool          // the pending grab was sent
+	none     bool          // nothing at all was left, when that was said last
 	doubt    bool          // the sale is over for everyone, and the own grab is still under way
 	pause    time.Duration // what the server asked to wait before the next connection, from pausedAt; 0 = nothing
 	pausedAt time.Time

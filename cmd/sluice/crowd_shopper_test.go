@@ -184,6 +184,22 @@ func TestNewsForEveryoneAreBelievedWhenTheGrabGetsNoAnswer(t *testing.T) {
 	want(t, "measured grabs", report.Grab.Count, 1)
 }
 
+func TestNewsOfNothingLeftHoldWhateverTheAnswerAboutOneItem(t *testing.T) {
+	t.Parallel()
+	s := newStub(t, func(v *stubVisit) {
+		v.welcome("black", "white")
+		v.send("turn", "until", 1)
+		id, item := v.grab()
+		v.send("sold_out", "stock", "held")
+		v.send("queued", "ahead", 3)
+		v.send("sold_out", "id", id, "item", item, "stock", "held")
+		v.gone()
+	})
+	report := s.crowd(1, func(o *crowdOptions) { o.Settle = patience })
+	truthful(t, report)
+	results(t, report, map[string]int64{"sold_out": 1})
+}
+
 func TestEveryFinalFrameIsAnOutcome(t *testing.T) {
 	t.Parallel()
 	tests := map[string]struct {

@@ -63,8 +63,8 @@ func (c *demoCmd) Run(ctx context.Context, std *stdio) error {
 	}
 	defer n.close()
 
-	fmt.Fprintf(std.out, "A sale of %d units with %d simulated shoppers opens in %s.\nWatch it, or join: %s/s/%s\n\n",
-		c.Stock, c.Users, c.OpensIn, n.URL, demoSale)
+	fmt.Fprintf(std.out, "A sale of %d units with %d simulated shoppers opens in %s.\nWatch it, or join: %s/s/%s\nDrive it:          %s/admin, with the token %s\n\n",
+		c.Stock, c.Users, c.OpensIn, n.URL, demoSale, n.URL, n.Admin)
 	problems, err := c.crowd(ctx, n, std)
 	if err != nil {
 		return err

@@ -20,9 +20,9 @@ type serveFlags struct {
 	secretFlags
 	AdminToken        string        `placeholder:"TOKEN" help:"Token of the admin API."`
 	AdminTokenFile    string        `placeholder:"FILE" help:"File with the token of the admin API."`
-	Listen            string        `default:":8080" placeholder:"ADDRESS" help:"Where shoppers connect."`
-	OpsListen         string        `default:"127.0.0.1:9090" placeholder:"ADDRESS" help:"Where health, metrics and profiles are; empty is nowhere."`
-	Auth              []string      `placeholder:"KIND" help:"Who may say who is asking: jwt, hmac, guest. Guests are allowed without being asked for only in an embedded installation."`
+	Listen            string        `default:":8080" placeholder:"ADDRESS" help:"Where shoppers connect, if not at ${default}."`
+	OpsListen         string        `default:"127.0.0.1:9090" placeholder:"ADDRESS" help:"Where health, metrics and profiles are, if not at ${default}; empty is nowhere."`
+	Auth              []string      `placeholder:"KIND" help:"Who may say who is asking: jwt, hmac, guest. If not said: jwt and hmac, and in an embedded installation guests too."`
 	Origins           []string      `placeholder:"ORIGIN" help:"Pages of other origins that may connect, like https://shop.example."`
 	TrustedProxies    []string      `placeholder:"RANGE" help:"Proxies whose X-Forwarded-For is believed, like 10.0.0.0/8."`
 	LimitNode         queue.Rate    `default:"0" help:"Requests to this node's API, like 50000/s; 0 is no limit."`

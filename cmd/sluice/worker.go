@@ -11,7 +11,7 @@ type workerCmd struct {
 	backendFlags
 	workerFlags
 	logFlags
-	OpsListen string `default:"127.0.0.1:9090" placeholder:"ADDRESS" help:"Where health, metrics and profiles are; empty is nowhere."`
+	OpsListen string `default:"127.0.0.1:9090" placeholder:"ADDRESS" help:"Where health, metrics and profiles are, if not at ${default}; empty is nowhere."`
 }
 
 // Help is shown below the flags.
