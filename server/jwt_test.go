@@ -162,7 +162,7 @@ func TestBesideAProviderTheSecretsTokensAreTakenOnlyWhereThatWasAskedFor(t *test
 			n.must(200, d.token(t, nil), "the provider's")
 			n.must(tc.own, own, "the secret's")
 			n.must(401, withHeader(t, jwt.SigningMethodHS256, testSecret(), claimsOf(map[string]any{"iss": "x"})), "the secret's, of another issuer")
-			if a := n.ask(http.MethodGet, "/orders", "", pair...); a.status != tc.headers {
+			if a := n.ask(http.MethodGet, "/orders?sale="+n.sale, "", pair...); a.status != tc.headers {
 				t.Errorf("the pair: got %d, want %d", a.status, tc.headers)
 			}
 			if a := n.ask(http.MethodPost, "/guests", ""); a.status != http.StatusForbidden {

@@ -194,10 +194,16 @@ func (n *node) ask(method, path, body string, header ...string) answer {
 	return answer{resp.StatusCode, resp.Header, text}
 }
 
+// orders asks for those of a token's user in the sale.
+func (n *node) orders(token string) answer {
+	n.Helper()
+	return n.ask(http.MethodGet, "/orders?sale="+n.sale, "", "Authorization", "Bearer "+token)
+}
+
 // judge says what becomes of a token: 200 when it is taken, over HTTP and a socket alike, 401 or 503.
 func (n *node) judge(token string) int {
 	n.Helper()
-	a := n.ask(http.MethodGet, "/orders", "", "Authorization", "Bearer "+token)
+	a := n.orders(token)
 	tab := (&shopper{fair: n.fair, user: "ann", token: token, ahead: -1}).dial(n, nil)
 	tab.hello("")
 	switch a.status {
