@@ -68,7 +68,8 @@ type Identities struct {
 	pairs   []*signer // of the secrets themselves; the first signs
 	guests  [][]byte
 	seats   [][]byte
-	entries [][]byte // of the nonces in the entries of lotteries
+	entries [][]byte  // of the nonces in the entries of lotteries
+	orders  []*signer // of the ids of orders
 
 	keys        *Keyring               // of "jwt" by a provider; nil = not taken
 	ofSecrets   jwt.VerificationKeySet // of users' HS256 tokens; empty = not taken
@@ -110,6 +111,11 @@ func NewIdentities(opts IdentityOptions) (*Identities, error) {
 	if i.entries, err = derive(secrets, "entry"); err != nil {
 		return nil, err
 	}
+	orders, err := derive(secrets, "order")
+	if err != nil {
+		return nil, err
+	}
+	i.orders = newSigners(orders)
 	var algorithms []string
 	if has("jwt") && opts.Keys != nil {
 		i.keys = opts.Keys

@@ -167,6 +167,7 @@ type Server struct {
 	line       line
 	registry   *registry
 	identities *Identities
+	newOrderID func(sale, user string) (string, error)
 	admin      bearer
 	node       *window
 	counted    *metrics
@@ -231,6 +232,7 @@ func newServer(opts Options, line line) (*Server, error) {
 		opts:       opts,
 		line:       line,
 		identities: identities,
+		newOrderID: identities.newOrderID,
 		admin:      newBearer(opts.AdminToken),
 		node:       node,
 		counted:    newMetrics(opts.Registerer),
