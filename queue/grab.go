@@ -19,6 +19,9 @@ type GrabRequest struct {
 	Item      string
 	Qty       int64
 	RequestID string // made by the shopper; a repeat with the same one gets the first answer
+
+	// NewOrderID makes the id that the order will have, a UUIDv7 that no other order has; nil = any.
+	NewOrderID func(sale, user string) (string, error)
 }
 
 // Result is the outcome of a grab. The numbers are the `code` of the answer.
@@ -78,11 +81,22 @@ func (q *Queue) Grab(ctx context.Context, req GrabRequest) (Grabbed, error) {
 	if g, known := q.latched(&req); known {
 		return g, nil
 	}
+	if req.NewOrderID == nil {
+		req.NewOrderID = anyOrderID
+	}
+	id, err := req.NewOrderID(req.Sale, req.User)
+	if err != nil {
+		return Grabbed{}, err
+	}
+	return q.lane(req.Sale).grabs.do(ctx, grabCall{GrabRequest: req, order: id})
+}
+
+func anyOrderID(string, string) (string, error) {
 	id, err := uuid.NewV7()
 	if err != nil {
-		return Grabbed{}, fmt.Errorf("make an order id: %w", err)
+		return "", fmt.Errorf("make an order id: %w", err)
 	}
-	return q.lane(req.Sale).grabs.do(ctx, grabCall{GrabRequest: req, order: id.String()})
+	return id.String(), nil
 }
 
 func (q *Queue) grabBatch(ctx context.Context, sale string, calls []grabCall) ([]Grabbed, []error) {

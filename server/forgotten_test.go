@@ -12,12 +12,13 @@ import (
 	"sluice/queue"
 )
 
-// orderIDAt is an order id made at a moment.
-func orderIDAt(at time.Time) string {
+// orderIDAt is an order id made for a user at a moment.
+func (f *fair) orderIDAt(at time.Time, user string) string {
 	id := uuid.Must(uuid.NewV7())
 	for i := range 6 {
 		id[i] = byte(at.UnixMilli() >> (40 - 8*i))
 	}
+	sign(f.main.server.identities.orders[0], &id, f.sale, user)
 	return id.String()
 }
 
@@ -39,7 +40,13 @@ func TestAForgottenSuccessIsToldRejected(t *testing.T) {
 	at.grab("r")
 	bought := at.expect("success").order(t)
 	f.rowOf(bought, "ann", queue.Confirmed)
-	lost := orderIDAt(time.Now().Add(-time.Minute + 10*time.Second)) // the sale opened a minute ago at most
+	lost := f.orderIDAt(time.Now().Add(-time.Minute+10*time.Second), "bob") // the sale opened a minute ago at most
+	madeUp := uuid.MustParse(lost)
+	madeUp[15] ^= 1
+	by := f.main.server.identities
+	if id := uuid.MustParse(bought.ID); !by.wasTold(id, f.sale, "ann") || by.wasTold(id, f.sale, "bob") || by.wasTold(id, "another", "ann") {
+		t.Errorf("the order %s of ann does not say whose it is", id)
+	}
 	names := func(s *shopper, order string) *tab {
 		t.Helper()
 		tab := s.dial(f.main, nil)
@@ -56,8 +63,10 @@ func TestAForgottenSuccessIsToldRejected(t *testing.T) {
 		"one that is nowhere":      {bob, lost, true},
 		"somebody else's":          {bob, bought.ID, false},
 		"one's own":                {ann, bought.ID, false},
-		"one that is too young":    {bob, orderIDAt(time.Now()), false},
-		"one from before the sale": {bob, orderIDAt(time.Now().Add(-time.Hour)), false},
+		"one that is too young":    {bob, f.orderIDAt(time.Now(), "bob"), false},
+		"one from before the sale": {bob, f.orderIDAt(time.Now().Add(-time.Hour), "bob"), false},
+		"one made for another":     {bob, f.orderIDAt(time.Now().Add(-30*time.Second), "ann"), false},
+		"one that is made up":      {bob, madeUp.String(), false},
 		"no id of ours":            {bob, uuid.NewString(), false},
 		"no id":                    {bob, "x", false},
 	} {

@@ -84,6 +84,7 @@ func (s *Server) grab(ctx context.Context, req queue.GrabRequest) (queue.Grabbed
 	if err := checkGrab(sale, &req); err != nil {
 		return queue.Grabbed{}, err
 	}
+	req.NewOrderID = s.newOrderID
 	began := time.Now()
 	grabbed, err := s.line.Grab(ctx, req)
 	if err != nil {

@@ -126,6 +126,10 @@ func TestAGrabReachesTheLineAsItWasMeant(t *testing.T) {
 				}
 				got[0].RequestID = ""
 			}
+			if got[0].NewOrderID == nil {
+				t.Error("nobody makes the id of the order")
+			}
+			got[0].NewOrderID = nil
 			if diff := cmp.Diff(tc.want, got[0]); diff != "" {
 				t.Errorf("(-want +got):\n%s", diff)
 			}

@@ -12,7 +12,7 @@ func TestGuestsAreMadeOnlyWhereTheyAreAllowed(t *testing.T) {
 	b := newBench(t, nil)
 	a := b.send(http.MethodPost, "/api/v1/guests", "")
 	token, _ := a.field(t, "token").(string)
-	user, err := b.server.Identities().Token(token)
+	user, err := b.server.Identities().Token(t.Context(), token)
 	if a.status != http.StatusOK || err != nil || user != a.field(t, "user") || user[:len(guestPrefix)] != guestPrefix {
 		t.Errorf("got %d %s; the token is of %q, %v", a.status, a.body, user, err)
 	}

@@ -1,11 +1,13 @@
 package server
 
 import (
+	"context"
 	"crypto/hmac"
 	"crypto/sha256"
 	"encoding/base64"
 	"encoding/hex"
 	"errors"
+	"maps"
 	"net/http"
 	"net/http/httptest"
 	"strconv"
@@ -20,7 +22,7 @@ import (
 
 func newTestIdentities(t *testing.T, secrets [][]byte, methods ...string) *Identities {
 	t.Helper()
-	i, err := NewIdentities(secrets, methods, testNow)
+	i, err := NewIdentities(IdentityOptions{Secrets: secrets, Methods: methods, Leeway: 30 * time.Second, Now: testNow})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -29,11 +31,26 @@ func newTestIdentities(t *testing.T, secrets [][]byte, methods ...string) *Ident
 
 func signed(t *testing.T, method jwt.SigningMethod, key any, claims jwt.MapClaims) string {
 	t.Helper()
-	token, err := jwt.NewWithClaims(method, claims).SignedString(key)
+	return withHeader(t, method, key, claims, "typ", "JWT")
+}
+
+// withHeader signs a token with more in its header: names and values in turn.
+func withHeader(t *testing.T, method jwt.SigningMethod, key any, claims jwt.MapClaims, header ...any) string {
+	t.Helper()
+	unsigned := jwt.NewWithClaims(method, claims)
+	for i := 0; i < len(header); i += 2 {
+		unsigned.Header[header[i].(string)] = header[i+1]
+	}
+	token, err := unsigned.SignedString(key)
 	if err != nil {
 		t.Fatal(err)
 	}
 	return token
+}
+
+// mintUser is a token of a user, at the time of tests.
+func mintUser(secret []byte, user string) (string, error) {
+	return mint(secret, "JWT", jwt.RegisteredClaims{Subject: user}, testNow(), testNow().Add(time.Hour))
 }
 
 func TestBearerTokensAreTakenOnlyWhenTheyProveAUser(t *testing.T) {
@@ -55,6 +72,12 @@ func TestBearerTokensAreTakenOnlyWhenTheyProveAUser(t *testing.T) {
 	at := func(d time.Duration) int64 { return testNow().Add(d).Unix() }
 	good := signed(t, jwt.SigningMethodHS256, secret, jwt.MapClaims{"sub": "ann", "exp": at(time.Hour)})
 	parts := strings.Split(good, ".")
+	type claims = map[string]any
+	sign := func(more claims) string {
+		all := jwt.MapClaims{"sub": "ann", "exp": at(time.Hour)}
+		maps.Copy(all, more)
+		return signed(t, jwt.SigningMethodHS256, secret, all)
+	}
 	encode := base64.RawURLEncoding.EncodeToString
 
 	for name, tc := range map[string]struct {
@@ -62,25 +85,36 @@ func TestBearerTokensAreTakenOnlyWhenTheyProveAUser(t *testing.T) {
 		ok    bool
 	}{
 		"a valid token":                      {good, true},
-		"a token without an expiry":          {signed(t, jwt.SigningMethodHS256, secret, jwt.MapClaims{"sub": "ann"}), true},
+		"a token without an expiry":          {signed(t, jwt.SigningMethodHS256, secret, jwt.MapClaims{"sub": "ann"}), false},
+		"an expiry of 0":                     {signed(t, jwt.SigningMethodHS256, secret, jwt.MapClaims{"sub": "ann", "exp": 0}), false},
+		"an expiry that is no number":        {signed(t, jwt.SigningMethodHS256, secret, jwt.MapClaims{"sub": "ann", "exp": "9999999999"}), false},
+		"signed within the leeway":           {sign(claims{"iat": at(29 * time.Second)}), true},
+		"signed in the future":               {sign(claims{"iat": at(31 * time.Second)}), false},
+		"valid within the leeway":            {sign(claims{"nbf": at(29 * time.Second)}), true},
+		"another spelling of sub after it":   {sign(claims{"SUB": "bob"}), true},
+		"only another spelling of sub":       {signed(t, jwt.SigningMethodHS256, secret, jwt.MapClaims{"Sub": "ann", "exp": at(time.Hour)}), false},
+		"a sub that is a number":             {sign(claims{"sub": 7}), false},
+		"with extensions that are critical":  {withHeader(t, jwt.SigningMethodHS256, secret, jwt.MapClaims{"sub": "ann", "exp": at(time.Hour)}, "crit", []string{"exp"}), false},
+		"a user's that claims to be a guest": {withHeader(t, jwt.SigningMethodHS256, secret, jwt.MapClaims{"sub": "ann", "exp": at(time.Hour)}, "typ", guestType), false},
+		"a guest's that claims to be a user": {signed(t, jwt.SigningMethodHS256, i.guests[0], jwt.MapClaims{"sub": "ann", "exp": at(time.Hour)}), false},
 		"a guest token":                      {guest, true},
 		"expired within the leeway":          {signed(t, jwt.SigningMethodHS256, secret, jwt.MapClaims{"sub": "ann", "exp": at(-29 * time.Second)}), true},
 		"expired":                            {signed(t, jwt.SigningMethodHS256, secret, jwt.MapClaims{"sub": "ann", "exp": at(-31 * time.Second)}), false},
-		"not valid yet":                      {signed(t, jwt.SigningMethodHS256, secret, jwt.MapClaims{"sub": "ann", "nbf": at(time.Minute)}), false},
-		"signed with another secret":         {signed(t, jwt.SigningMethodHS256, other, jwt.MapClaims{"sub": "ann"}), false},
-		"signed with another algorithm":      {signed(t, jwt.SigningMethodHS512, secret, jwt.MapClaims{"sub": "ann"}), false},
-		"not signed, by alg none":            {signed(t, jwt.SigningMethodNone, jwt.UnsafeAllowNoneSignatureType, jwt.MapClaims{"sub": "ann"}), false},
+		"not valid yet":                      {signed(t, jwt.SigningMethodHS256, secret, jwt.MapClaims{"sub": "ann", "exp": at(time.Hour), "nbf": at(time.Minute)}), false},
+		"signed with another secret":         {signed(t, jwt.SigningMethodHS256, other, jwt.MapClaims{"sub": "ann", "exp": at(time.Hour)}), false},
+		"signed with another algorithm":      {signed(t, jwt.SigningMethodHS512, secret, jwt.MapClaims{"sub": "ann", "exp": at(time.Hour)}), false},
+		"not signed, by alg none":            {signed(t, jwt.SigningMethodNone, jwt.UnsafeAllowNoneSignatureType, jwt.MapClaims{"sub": "ann", "exp": at(time.Hour)}), false},
 		"alg none with the old signature":    {encode([]byte(`{"alg":"none","typ":"JWT"}`)) + "." + parts[1] + "." + parts[2], false},
-		"another user under the signature":   {parts[0] + "." + encode([]byte(`{"sub":"bob"}`)) + "." + parts[2], false},
+		"another user under the signature":   {parts[0] + "." + encode([]byte(`{"sub":"bob","exp":9999999999}`)) + "." + parts[2], false},
 		"without a signature":                {parts[0] + "." + parts[1] + ".", false},
-		"without a sub":                      {signed(t, jwt.SigningMethodHS256, secret, jwt.MapClaims{"name": "ann"}), false},
-		"with an empty sub":                  {signed(t, jwt.SigningMethodHS256, secret, jwt.MapClaims{"sub": ""}), false},
-		"with a control character in sub":    {signed(t, jwt.SigningMethodHS256, secret, jwt.MapClaims{"sub": "a\nb"}), false},
-		"with a sub of 128 bytes":            {signed(t, jwt.SigningMethodHS256, secret, jwt.MapClaims{"sub": strings.Repeat("é", 64)}), true},
-		"with a sub of 129 bytes":            {signed(t, jwt.SigningMethodHS256, secret, jwt.MapClaims{"sub": strings.Repeat("a", 129)}), false},
+		"without a sub":                      {signed(t, jwt.SigningMethodHS256, secret, jwt.MapClaims{"name": "ann", "exp": at(time.Hour)}), false},
+		"with an empty sub":                  {signed(t, jwt.SigningMethodHS256, secret, jwt.MapClaims{"sub": "", "exp": at(time.Hour)}), false},
+		"with a control character in sub":    {signed(t, jwt.SigningMethodHS256, secret, jwt.MapClaims{"sub": "a\nb", "exp": at(time.Hour)}), false},
+		"with a sub of 128 bytes":            {signed(t, jwt.SigningMethodHS256, secret, jwt.MapClaims{"sub": strings.Repeat("é", 64), "exp": at(time.Hour)}), true},
+		"with a sub of 129 bytes":            {signed(t, jwt.SigningMethodHS256, secret, jwt.MapClaims{"sub": strings.Repeat("a", 129), "exp": at(time.Hour)}), false},
 		"a seat token":                       {seat, false},
 		"a guest token of another secret":    {strange, false},
-		"a guest signed with the key itself": {signed(t, jwt.SigningMethodHS256, i.seats[0], jwt.MapClaims{"sub": "guest-1"}), false},
+		"a guest signed with the key itself": {signed(t, jwt.SigningMethodHS256, i.seats[0], jwt.MapClaims{"sub": "guest-1", "exp": at(time.Hour)}), false},
 		"a pair's token":                     {MintHMAC(secret, "ann", testNow().Add(time.Hour)), false},
 		"a token longer than any":            {good + strings.Repeat("A", maxToken), false},
 		"no token":                           {"", false},
@@ -88,9 +122,12 @@ func TestBearerTokensAreTakenOnlyWhenTheyProveAUser(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
-			user, err := i.Token(tc.token)
+			user, err := i.Token(t.Context(), tc.token)
 			if (err == nil) != tc.ok {
 				t.Errorf("got %q, %v; want success %v", user, err, tc.ok)
+			}
+			if err == nil && strings.Contains(user, "bob") {
+				t.Errorf("got %q", user)
 			}
 			if err != nil && (queue.CodeOf(err) != queue.Unauthenticated || user != "") {
 				t.Errorf("got %q, %v; want no user and unauthenticated", user, err)
@@ -169,12 +206,12 @@ func TestOfSeveralSecretsTheFirstSignsAndAllVerify(t *testing.T) {
 	// Each makes a token with what i signs with, and returns how others verify it.
 	kinds := map[string]func(i *Identities) func(*Identities) error{
 		"user": func(i *Identities) func(*Identities) error {
-			token, err := mint(signs[i], "ann", testNow(), testNow().Add(time.Hour))
-			return func(by *Identities) error { return errors.Join(err, second(by.Token(token))) }
+			token, err := mintUser(signs[i], "ann")
+			return func(by *Identities) error { return errors.Join(err, second(by.Token(t.Context(), token))) }
 		},
 		"guest": func(i *Identities) func(*Identities) error {
 			_, token, _, err := i.Guest()
-			return func(by *Identities) error { return errors.Join(err, second(by.Token(token))) }
+			return func(by *Identities) error { return errors.Join(err, second(by.Token(t.Context(), token))) }
 		},
 		"seat": func(i *Identities) func(*Identities) error {
 			token, err := i.MintSeat(SeatToken{Sale: "phone-x", User: "ann", Ticket: 3, Epoch: 1})
@@ -204,7 +241,7 @@ func second[T any](_ T, err error) error { return err }
 
 func TestOnlyTheAllowedWaysOfSayingWhoIsAskingWork(t *testing.T) {
 	t.Parallel()
-	user, err := mint(testSecret(), "ann", testNow(), testNow().Add(time.Hour))
+	user, err := mintUser(testSecret(), "ann")
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -214,8 +251,8 @@ func TestOnlyTheAllowedWaysOfSayingWhoIsAskingWork(t *testing.T) {
 	}
 	for _, method := range []string{"jwt", "hmac", "guest"} {
 		i := newTestIdentities(t, [][]byte{testSecret()}, method)
-		_, errUser := i.Token(user)
-		_, errGuest := i.Token(guest)
+		_, errUser := i.Token(t.Context(), user)
+		_, errGuest := i.Token(t.Context(), guest)
 		errPair := i.pair("ann", MintHMAC(testSecret(), "ann", testNow().Add(time.Hour)))
 		_, _, _, errNew := i.Guest()
 		if (errUser == nil) != (method == "jwt") || (errPair == nil) != (method == "hmac") ||
@@ -223,10 +260,10 @@ func TestOnlyTheAllowedWaysOfSayingWhoIsAskingWork(t *testing.T) {
 			t.Errorf("with %s: user %v, pair %v, guest %v, new guest %v", method, errUser, errPair, errGuest, errNew)
 		}
 	}
-	if _, err := NewIdentities([][]byte{testSecret()}, []string{"cookie"}, testNow); err == nil {
+	if _, err := NewIdentities(IdentityOptions{Secrets: [][]byte{testSecret()}, Methods: []string{"cookie"}}); err == nil {
 		t.Error("an unknown way was allowed")
 	}
-	if _, err := NewIdentities([][]byte{testSecret(), nil}, []string{"jwt"}, testNow); err == nil {
+	if _, err := NewIdentities(IdentityOptions{Secrets: [][]byte{testSecret(), nil}, Methods: []string{"jwt"}}); err == nil {
 		t.Error("an empty secret was allowed")
 	}
 }
@@ -270,14 +307,14 @@ func mustDerive(t *testing.T, purpose string) []byte {
 }
 
 func FuzzNoTokenMakesTheVerifierFail(f *testing.F) {
-	i, err := NewIdentities([][]byte{testSecret()}, []string{"jwt", "hmac", "guest"}, testNow)
+	i, err := NewIdentities(IdentityOptions{Secrets: [][]byte{testSecret()}, Methods: Methods(), Now: testNow})
 	if err != nil {
 		f.Fatal(err)
 	}
 	f.Add("a.b.c")
 	f.Add("eyJhbGciOiJub25lIn0.eyJzdWIiOiJhIn0.")
 	f.Fuzz(func(t *testing.T, token string) {
-		if user, err := i.Token(token); err == nil {
+		if user, err := i.Token(context.Background(), token); err == nil {
 			t.Errorf("%q was taken for %q", token, user)
 		}
 		if seat, err := i.ParseSeat(token); err == nil {

@@ -18,6 +18,8 @@ const (
 	// passLife bounds a pass whose ground may last for hours, an order or a sale without a line: whoever verifies passes by
 	// themselves hears of no cancellation before the pass ends. The pass of a turn ends with the turn.
 	passLife = 15 * time.Minute
+	// passLeeway is how far the clock of whoever verifies a pass may be behind ours.
+	passLeeway = 30 * time.Second
 	// maxPass is how long a pass may be, in bytes. The longest user id, escaped, makes one of about 2 KiB.
 	maxPass = 4 << 10
 	// defaultPassIssuer is the `iss` of passes where nothing else is set.
@@ -134,7 +136,7 @@ func (p *passes) mint(g ground) (token string, ends int64, err error) {
 	}
 	t := jwt.NewWithClaims(jwt.SigningMethodEdDSA, passClaims{
 		Issuer: p.issuer, Audience: g.sale, Subject: g.user, Sale: g.sale, Seat: g.seat, Epoch: g.epoch, Order: g.order,
-		ID: uuid.NewString(), IssuedAt: now.Unix(), Begins: now.Add(-clockLeeway).Unix(), Ends: ends,
+		ID: uuid.NewString(), IssuedAt: now.Unix(), Begins: now.Add(-passLeeway).Unix(), Ends: ends,
 	})
 	t.Header["kid"] = p.keys.id
 	if token, err = t.SignedString(p.keys.signer); err != nil {

@@ -277,7 +277,7 @@ func TestAForgedPassIsRefused(t *testing.T) {
 	passes := f.forgeries(testNow())
 	passes["none at all"] = ""
 	// A guest's, a seat's and a user's token are no passes, whoever signed them.
-	passes["a user's token"] = must[string](t)(mint(testSecret(), "ann", testNow(), testNow().Add(time.Hour)))
+	passes["a user's token"] = must[string](t)(mintUser(testSecret(), "ann"))
 	passes["a seat token"] = must[string](t)(b.server.Identities().MintSeat(SeatToken{Sale: "phone-x", User: "ann", Ticket: 7}))
 	_, guest, _, err := b.server.Identities().Guest()
 	passes["a guest's token"] = must[string](t)(guest, err)

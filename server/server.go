@@ -131,17 +131,21 @@ type Options struct {
 	// ever called forgotten.
 	Forget func(ctx context.Context, order queue.Order) (queue.Order, error)
 
-	Secrets        [][]byte   // the first signs, all verify
-	PassIssuer     string     // `iss` of passes; "" = "sluice"
-	AdminToken     string     // "" = the admin API is off
-	WebhookSecrets [][]byte   // sign the events of a payment provider, which then alone may pay; none = demonstration payments
-	Auth           []string   // which of "jwt", "hmac" and "guest" may say who is asking
-	Origins        []string   // pages of other origins that may call the API, as scheme://host[:port]
-	TrustedProxies []string   // addresses or ranges whose X-Forwarded-For is believed; none = the peer's own address
-	NodeLimit      queue.Rate // of this node's API as a whole
-	UserLimit      queue.Rate // of a user, as the Queue enforces it; only shown
-	AddressLimit   queue.Rate // of an address, likewise
-	ConnsSeat      int        // sockets that one seat may have at once
+	Secrets        [][]byte      // the first signs, all verify
+	PassIssuer     string        // `iss` of passes; "" = "sluice"
+	AdminToken     string        // "" = the admin API is off
+	WebhookSecrets [][]byte      // sign the events of a payment provider, which then alone may pay; none = demonstration payments
+	Auth           []string      // how people may say who they are; see IdentityOptions
+	Keys           *Keyring      // of an identity provider; nil = there is none. Run keeps it up to date
+	Issuer         string        // that users' tokens must be of; "" = any
+	Audiences      []string      // of which users' tokens must be for one; none = any
+	Leeway         time.Duration // how far the clock of whoever signs tokens may be off
+	Origins        []string      // pages of other origins that may call the API, as scheme://host[:port]
+	TrustedProxies []string      // addresses or ranges whose X-Forwarded-For is believed; none = the peer's own address
+	NodeLimit      queue.Rate    // of this node's API as a whole
+	UserLimit      queue.Rate    // of a user, as the Queue enforces it; only shown
+	AddressLimit   queue.Rate    // of an address, likewise
+	ConnsSeat      int           // sockets that one seat may have at once
 
 	BrokerUI string // URL of the broker's own pages, for operators; "" = none
 
@@ -166,6 +170,7 @@ type Server struct {
 	identities *Identities
 	passes     *passes
 	verdicts   *verdicts
+	newOrderID func(sale, user string) (string, error)
 	admin      bearer
 	node       *window
 	counted    *metrics
@@ -206,7 +211,10 @@ func newServer(opts Options, line line) (*Server, error) {
 	if opts.Now == nil {
 		opts.Now = time.Now
 	}
-	identities, err := NewIdentities(opts.Secrets, opts.Auth, opts.Now)
+	identities, err := NewIdentities(IdentityOptions{
+		Secrets: opts.Secrets, Methods: opts.Auth, Keys: opts.Keys,
+		Issuer: opts.Issuer, Audiences: opts.Audiences, Leeway: opts.Leeway, Now: opts.Now,
+	})
 	if err != nil {
 		return nil, err
 	}
@@ -232,6 +240,7 @@ func newServer(opts Options, line line) (*Server, error) {
 		line:       line,
 		identities: identities,
 		passes:     passes,
+		newOrderID: identities.newOrderID,
 		admin:      newBearer(opts.AdminToken),
 		node:       node,
 		counted:    newMetrics(opts.Registerer),
@@ -265,11 +274,12 @@ func newServer(opts Options, line line) (*Server, error) {
 	return s, nil
 }
 
-// Run keeps a room for every sale, and with it the newest of that sale, and tells the other nodes of this one, until ctx
-// ends.
+// Run keeps a room for every sale, and with it the newest of that sale, tells the other nodes of this one, and reads the keys of
+// the identity provider, until ctx ends.
 func (s *Server) Run(ctx context.Context) {
 	var reporter sync.WaitGroup
 	reporter.Go(func() { s.reportNode(ctx) })
+	reporter.Go(func() { s.identities.run(ctx) })
 	s.registry.run(ctx)
 	s.streams.allow(false)
 	reporter.Wait()

@@ -156,7 +156,13 @@ func (v *visit) hello(session *hub.Session, msg []byte) {
 		session.Close(closeBadMessage, "bad message: the first frame must be a hello with a token")
 		return
 	}
-	user, err := v.server.identities.Token(hello.Token)
+	ctx, cancel := context.WithTimeout(context.Background(), callTimeout)
+	defer cancel()
+	user, err := v.server.identities.Token(ctx, hello.Token)
+	if queue.CodeOf(err) == queue.Unavailable {
+		v.fail(session, "", err) // to be sent away for good takes a token that is known to be bad
+		return
+	}
 	if err != nil {
 		session.Close(closeBadToken, reason(err))
 		return
@@ -174,8 +180,6 @@ func (v *visit) hello(session *hub.Session, msg []byte) {
 		}
 		req.Resume, req.Epoch = held.Ticket, held.Epoch
 	}
-	ctx, cancel := context.WithTimeout(context.Background(), callTimeout)
-	defer cancel()
 	room, snap, err := v.server.roomOf(ctx, v.sale)
 	if err != nil {
 		v.fail(session, "", err)

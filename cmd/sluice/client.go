@@ -53,7 +53,7 @@ type apiClient struct {
 func newAPIClient(base, token string) (*apiClient, error) {
 	parsed, err := url.Parse(base)
 	if err != nil || parsed.Host == "" || (parsed.Scheme != "http" && parsed.Scheme != "https") {
-		return nil, usagef("--url %q: write it like http://127.0.0.1:8080", base)
+		return nil, usagef("--url: write it like http://127.0.0.1:8080")
 	}
 	return &apiClient{base: parsed, token: token, http: &http.Client{Timeout: requestTimeout}}, nil
 }
@@ -68,7 +68,7 @@ func (c *apiClient) do(ctx context.Context, method string, path []string, conten
 	target := c.base.JoinPath(escaped...)
 	req, err := http.NewRequestWithContext(ctx, method, target.String(), bytes.NewReader(body))
 	if err != nil {
-		return nil, fmt.Errorf("make a request to %s: %w", target, err)
+		return nil, fmt.Errorf("make a request to %s: %w", target.Redacted(), cause(err))
 	}
 	req.Header.Set("Accept", "application/json, application/problem+json")
 	if contentType != "" {
@@ -80,14 +80,14 @@ func (c *apiClient) do(ctx context.Context, method string, path []string, conten
 	resp, err := c.http.Do(req)
 	if err != nil {
 		if ctx.Err() != nil {
-			return nil, fmt.Errorf("%s %s: interrupted", method, target)
+			return nil, fmt.Errorf("%s %s: interrupted", method, target.Redacted())
 		}
-		return nil, fmt.Errorf("%s does not answer (is `sluice serve` running there?): %w", c.base, cause(err))
+		return nil, fmt.Errorf("%s does not answer (is `sluice serve` running there?): %w", c.base.Redacted(), cause(err))
 	}
 	defer resp.Body.Close()
 	answer, err := io.ReadAll(io.LimitReader(resp.Body, maxAnswer))
 	if err != nil {
-		return nil, fmt.Errorf("read the answer of %s: %w", target, err)
+		return nil, fmt.Errorf("read the answer of %s: %w", target.Redacted(), err)
 	}
 	if resp.StatusCode/100 != 2 {
 		return nil, problemOf(resp, answer)
@@ -102,7 +102,7 @@ func (c *apiClient) get(ctx context.Context, out any, path ...string) ([]byte, e
 		return nil, err
 	}
 	if err := json.Unmarshal(answer, out); err != nil {
-		return nil, fmt.Errorf("understand the answer of %s: %w", c.base, err)
+		return nil, fmt.Errorf("understand the answer of %s: %w", c.base.Redacted(), err)
 	}
 	return answer, nil
 }
@@ -156,7 +156,7 @@ func problemOf(resp *http.Response, body []byte) error {
 	kind, _, _ := mime.ParseMediaType(resp.Header.Get("Content-Type"))
 	var p problem
 	if kind != "application/problem+json" || json.Unmarshal(body, &p) != nil {
-		return fmt.Errorf("%s answered %s", resp.Request.URL, resp.Status)
+		return fmt.Errorf("%s answered %s", resp.Request.URL.Redacted(), resp.Status)
 	}
 	p.Status = resp.StatusCode
 	return &p

@@ -17,6 +17,7 @@ const spareFiles = 64
 type crowdCmd struct {
 	serverFlags
 	secretFlags
+	claimFlags
 	Sale        saleID        `required:"" placeholder:"ID" help:"Id of the sale."`
 	Users       int           `default:"1000" help:"How many shoppers there are."`
 	Prefix      string        `default:"crowd" help:"Shoppers are called PREFIX-1, PREFIX-2 and so on. Crowds at the same time, or again in the same sale, need different ones."`
@@ -99,7 +100,7 @@ func (c *crowdCmd) lookAhead(ctx context.Context, client *apiClient) error {
 func (c *crowdCmd) options() (crowdOptions, error) {
 	opts := crowdOptions{
 		URL: c.URL, Sale: string(c.Sale), Users: c.Users, Prefix: c.Prefix, Guests: c.Guests, Ramp: c.Ramp, Abandon: c.Abandon,
-		GrabDelay: c.GrabDelay, Item: c.Item, Qty: c.Qty, HTTP: c.HTTP, Concurrency: c.Concurrency, Timeout: c.Timeout,
+		Claims: c.claimFlags, GrabDelay: c.GrabDelay, Item: c.Item, Qty: c.Qty, HTTP: c.HTTP, Concurrency: c.Concurrency, Timeout: c.Timeout,
 	}
 	secrets, err := c.secrets()
 	if err != nil {

@@ -14,8 +14,6 @@ import (
 	"time"
 
 	"github.com/gorilla/websocket"
-
-	"sluice/server"
 )
 
 const (
@@ -37,6 +35,7 @@ type crowdOptions struct {
 	Users     int
 	Prefix    string        // shoppers are PREFIX-1 to PREFIX-Users
 	Secret    []byte        // signs their tokens
+	Claims    claimFlags    // and these are in them
 	Guests    bool          // ask the server for guests instead
 	Ramp      time.Duration // arrivals are spread over it
 	Abandon   float64       // fraction of shoppers who leave
@@ -222,7 +221,7 @@ func (c *crowd) compare(ctx context.Context, report *crowdReport, before auditRe
 func (c *crowd) identity(ctx context.Context, n int) (user, token string, err error) {
 	if !c.opts.Guests {
 		user = memberOf(c.opts.Prefix, n)
-		token, err = server.MintJWT(c.opts.Secret, user, time.Now().Add(24*time.Hour))
+		token, err = c.opts.Claims.mint(c.opts.Secret, user, time.Now().Add(24*time.Hour))
 		return user, token, err
 	}
 	for attempt := 0; ; attempt++ {

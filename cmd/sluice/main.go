@@ -92,10 +92,10 @@ func run(ctx context.Context, args []string, std stdio) int {
 	if len(args) == 0 {
 		args = []string{"--help"}
 	}
-	for _, arg := range args {
-		// kong would quietly put a replacement character in, and a user id would be another one.
+	for i, arg := range args {
+		// kong would quietly put a replacement character in, and a user id would be another one. It may be a secret.
 		if !utf8.ValidString(arg) {
-			return report(std, usagef("argument %q is not UTF-8", arg))
+			return report(std, usagef("argument %d is not UTF-8", i+1))
 		}
 	}
 	parsed, err := parser.Parse(args)

@@ -108,11 +108,16 @@ func (n *node) restore(ctx context.Context) {
 func (n *node) serve(ctx context.Context, f serverSettings, notifier *worker.Notifier) error {
 	n.Admin, n.Secret, n.drain = f.admin, f.secrets[0], f.Drain
 	n.hub = hub.New(hub.Options{Logger: n.log, Registerer: n.registry, ConnsPerKey: f.ConnsSeat})
+	keys, err := f.keys(n.log, n.registry)
+	if err != nil {
+		return err
+	}
 	opts := server.Options{
 		Queue: n.backends.queue, Orders: n.backends.store, Sales: n.backends.store, Hub: n.hub, Node: n.name,
 		Cashier: worker.NewCashier(n.backends.queue, n.backends.store, n.log), WebhookSecrets: f.webhook,
 		Auditor: auditor{worker.NewAuditor(n.backends.queue, n.backends.store, n.backends.broker())},
-		Secrets: f.secrets, PassIssuer: f.PassIssuer, AdminToken: f.admin, Auth: f.auth, Origins: f.Origins, TrustedProxies: f.TrustedProxies,
+		Secrets: f.secrets, Auth: f.auth, Keys: keys, Issuer: f.JWTIssuer, Audiences: f.JWTAudience, Leeway: f.JWTLeeway,
+		PassIssuer: f.PassIssuer, AdminToken: f.admin, Origins: f.Origins, TrustedProxies: f.TrustedProxies,
 		AuditLog: auditLog{n.backends.store}, Draws: n.backends.store, Broker: n.backends.broker(), ConnsSeat: f.ConnsSeat,
 		NodeLimit: f.LimitNode, UserLimit: n.backends.flags.LimitUser, AddressLimit: n.backends.flags.LimitAddress,
 		Version: build(), BrokerUI: f.BrokerUIURL,
@@ -125,7 +130,6 @@ func (n *node) serve(ctx context.Context, f serverSettings, notifier *worker.Not
 	if notifier != nil {
 		opts.AwaitRow = func(ctx context.Context, order queue.Order) error { return awaitRow(ctx, notifier, order) }
 	}
-	var err error
 	if n.server, err = server.New(opts); err != nil {
 		return err
 	}

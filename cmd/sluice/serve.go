@@ -2,6 +2,7 @@ package main
 
 import (
 	"context"
+	"fmt"
 	"log/slog"
 	"net/url"
 	"path/filepath"
@@ -11,18 +12,24 @@ import (
 	"unicode"
 	"unicode/utf8"
 
+	"github.com/prometheus/client_golang/prometheus"
+
 	"sluice/queue"
+	"sluice/server"
 	"sluice/worker"
 )
 
 // serveFlags are the settings of the server.
 type serveFlags struct {
 	secretFlags
+	claimFlags
 	AdminToken        string        `placeholder:"TOKEN" help:"Token of the admin API."`
 	AdminTokenFile    string        `placeholder:"FILE" help:"File with the token of the admin API."`
 	Listen            string        `default:":8080" placeholder:"ADDRESS" help:"Where shoppers connect, if not at ${default}."`
 	OpsListen         string        `default:"127.0.0.1:9090" placeholder:"ADDRESS" help:"Where health, metrics and profiles are, if not at ${default}; empty is nowhere."`
-	Auth              []string      `placeholder:"KIND" help:"Who may say who is asking: jwt, hmac, guest. If not said: jwt and hmac, and in an embedded installation guests too."`
+	Auth              []string      `placeholder:"KIND" help:"How people may say who they are: jwt (tokens of --jwks-url, or without it HS256 tokens of --secret), hs256 (those also beside --jwks-url), hmac (the headers X-User-Id and X-Token), guest. Without it jwt,hmac; with --jwks-url jwt alone; guest too only in an embedded installation."`
+	JWKSURL           string        `name:"jwks-url" placeholder:"URL" help:"Where an identity provider has its public keys (RS256, ES256, EdDSA), like https://id.example/jwks.json or file:///etc/sluice/jwks.json. They are read again every five minutes, a file every ten seconds, and when a token names a new one."`
+	JWTLeeway         time.Duration `name:"jwt-leeway" default:"30s" help:"How far the clock of whoever signs tokens may be off."`
 	Origins           []string      `placeholder:"ORIGIN" help:"Pages of other origins that may connect, like https://shop.example."`
 	TrustedProxies    []string      `placeholder:"RANGE" help:"Proxies whose X-Forwarded-For is believed, like 10.0.0.0/8."`
 	LimitNode         queue.Rate    `default:"0" help:"Requests to this node's API, like 50000/s; 0 is no limit."`
@@ -139,7 +146,7 @@ func where(url string) string {
 
 // settings fills in what an embedded installation may leave out, and says so; elsewhere it must be given.
 func (f serveFlags) settings(b backendFlags, log *slog.Logger) (serverSettings, error) {
-	s := serverSettings{serveFlags: f, auth: f.Auth}
+	s := serverSettings{serveFlags: f}
 	var err error
 	if s.secrets, err = f.secrets(); err != nil {
 		return s, err
@@ -163,17 +170,12 @@ func (f serveFlags) settings(b backendFlags, log *slog.Logger) (serverSettings, 
 	if len(f.PassIssuer) > maxIssuerBytes || !utf8.ValidString(f.PassIssuer) || strings.ContainsFunc(f.PassIssuer, unicode.IsControl) {
 		return s, usagef("--pass-issuer: give a name of at most %d bytes without control characters, like https://sale.example", maxIssuerBytes)
 	}
-	for _, kind := range f.Auth {
-		if !slices.Contains([]string{"jwt", "hmac", "guest"}, kind) {
-			return s, usagef("--auth %q: use jwt, hmac or guest", kind)
-		}
+	if s.auth, err = f.methods(b.embedded(), log); err != nil {
+		return s, err
 	}
 	if !b.embedded() {
 		if len(s.secrets) == 0 {
 			return s, usagef("give --secret or --secret-file, the same on every node: it signs the tokens of shoppers and seats")
-		}
-		if len(s.auth) == 0 {
-			s.auth = []string{"jwt", "hmac"}
 		}
 		return s, nil
 	}
@@ -191,9 +193,48 @@ func (f serveFlags) settings(b backendFlags, log *slog.Logger) (serverSettings, 
 		}
 		log.Warn("no --admin-token given: one of this installation's own is used", "file", filepath.Join(b.DataDir, "admin-token"))
 	}
-	if len(s.auth) == 0 {
-		s.auth = []string{"jwt", "hmac", "guest"}
-		log.Warn("no --auth given: guests are let in, which suits trying things out and not a real sale")
-	}
 	return s, nil
+}
+
+// mostLeeway is far beyond any clock that is kept.
+const mostLeeway = 5 * time.Minute
+
+// methods are the ways to say who is asking. Once there is a provider, nothing else is taken unless it was asked for: whoever
+// has the secret of an earlier time could still be anybody.
+func (f serveFlags) methods(embedded bool, log *slog.Logger) ([]string, error) {
+	for _, kind := range f.Auth {
+		if !slices.Contains(server.Methods(), kind) {
+			return nil, usagef("--auth %q: use %s", kind, strings.Join(server.Methods(), ", "))
+		}
+	}
+	if f.JWTLeeway < 0 || f.JWTLeeway > mostLeeway {
+		return nil, usagef("--jwt-leeway %s: give 0s to %s", f.JWTLeeway, mostLeeway)
+	}
+	if f.JWKSURL != "" && len(f.JWTAudience) == 0 {
+		log.Warn("no --jwt-audience given: tokens that the identity provider made for other services are taken as well")
+	}
+	switch {
+	case f.JWKSURL != "" && len(f.Auth) > 0 && !slices.Contains(f.Auth, "jwt"):
+		return nil, usagef("--jwks-url is of no use without jwt in --auth")
+	case len(f.Auth) > 0:
+		return f.Auth, nil
+	case f.JWKSURL != "":
+		return []string{"jwt"}, nil
+	case embedded:
+		log.Warn("no --auth given: guests are let in, which suits trying things out and not a real sale")
+		return []string{"jwt", "hmac", "guest"}, nil
+	}
+	return []string{"jwt", "hmac"}, nil
+}
+
+// keys are those of the identity provider; nil without one.
+func (f serveFlags) keys(log *slog.Logger, registerer prometheus.Registerer) (*server.Keyring, error) {
+	if f.JWKSURL == "" {
+		return nil, nil
+	}
+	keys, err := server.NewKeyring(f.JWKSURL, log, registerer)
+	if err != nil {
+		return nil, fmt.Errorf("--jwks-url: %w", err)
+	}
+	return keys, nil
 }

@@ -10,6 +10,8 @@ import (
 	"unicode"
 	"unicode/utf8"
 
+	"github.com/golang-jwt/jwt/v5"
+
 	"sluice/server"
 )
 
@@ -46,9 +48,21 @@ func splitSecrets(list string) [][]byte {
 	return secrets
 }
 
+// claimFlags are what a server wants in the tokens of users beside the user.
+type claimFlags struct {
+	JWTIssuer   string   `name:"jwt-issuer" placeholder:"ISSUER" help:"What iss must be in the tokens of users, to the letter; without it any is taken."`
+	JWTAudience []string `name:"jwt-audience" placeholder:"AUDIENCE" help:"Of which aud must have one in the tokens of users; without it tokens for other services are taken too."`
+}
+
+// mint signs a JWT that fulfils them.
+func (f claimFlags) mint(secret []byte, user string, expires time.Time) (string, error) {
+	return server.MintClaims(secret, jwt.RegisteredClaims{Subject: user, Issuer: f.JWTIssuer, Audience: f.JWTAudience}, expires)
+}
+
 // tokenCmd is `sluice token`.
 type tokenCmd struct {
 	secretFlags
+	claimFlags
 	User  string        `required:"" placeholder:"ID" help:"The user that the token names; with --count the prefix of the users."`
 	TTL   time.Duration `default:"24h" help:"How long the token holds."`
 	Kind  string        `enum:"jwt,hmac" default:"jwt" help:"jwt, or hmac for the X-User-Id and X-Token headers."`
@@ -112,7 +126,7 @@ func (c *tokenCmd) mint(secret []byte, user string, expires time.Time) (string, 
 	if c.Kind == "hmac" {
 		return server.MintHMAC(secret, user, expires), nil
 	}
-	return server.MintJWT(secret, user, expires)
+	return c.claimFlags.mint(secret, user, expires)
 }
 
 // memberOf names the nth of a group of test users.

@@ -15,10 +15,11 @@ import (
 
 // verifyCmd is `sluice verify`.
 type verifyCmd struct {
-	URL        string `default:"http://127.0.0.1:8080" help:"Where the server is."`
-	Sale       saleID `arg:"" help:"Id of the sale."`
-	Commitment string `placeholder:"HEX" help:"The commitment as you noted it before the sale opened; without it the one is taken that the server names now."`
-	UserToken  string `placeholder:"TOKEN" help:"Token of a user who took part, to check that user's entry and place as well."`
+	URL           string `default:"http://127.0.0.1:8080" help:"Where the server is."`
+	Sale          saleID `arg:"" help:"Id of the sale."`
+	Commitment    string `placeholder:"HEX" help:"The commitment as you noted it before the sale opened; without it the one is taken that the server names now."`
+	UserToken     string `placeholder:"TOKEN" help:"Token of a user who took part, to check that user's entry and place as well."`
+	UserTokenFile string `placeholder:"FILE" help:"File with that token."`
 }
 
 // Help is shown below the flags.
@@ -90,8 +91,12 @@ func (c *verifyCmd) Run(ctx context.Context, std *stdio) error {
 		return err
 	}
 	var mine *publishedEntry
-	if c.UserToken != "" {
-		client.token = c.UserToken
+	token, err := valueOrFile("user-token", c.UserToken, c.UserTokenFile)
+	if err != nil {
+		return err
+	}
+	if token != "" {
+		client.token = token
 		mine = new(publishedEntry)
 		if _, err := client.get(ctx, mine, drawPath(c.Sale, "mine")...); err != nil {
 			return fmt.Errorf("read the entry of the user: %w", err)
