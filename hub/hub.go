@@ -109,13 +109,16 @@ func (h *Hub) Accept(conn *websocket.Conn, handler Handler) *Session {
 	return s
 }
 
-// socketOf is the TCP connection beneath, also under TLS, or nil.
+// socketOf is the TCP connection beneath, also under TLS and whatever else is around it, or nil.
 func socketOf(c net.Conn) *net.TCPConn {
-	if outer, ok := c.(interface{ NetConn() net.Conn }); ok {
+	for {
+		outer, ok := c.(interface{ NetConn() net.Conn })
+		if !ok {
+			tcp, _ := c.(*net.TCPConn)
+			return tcp
+		}
 		c = outer.NetConn()
 	}
-	tcp, _ := c.(*net.TCPConn)
-	return tcp
 }
 
 // enter counts a session in, unless the hub is closed.

@@ -16,9 +16,9 @@ func addressFrom(trusted []string) (echo.IPExtractor, error) {
 	}
 	options := []echo.TrustOption{echo.TrustLoopback(false), echo.TrustLinkLocal(false), echo.TrustPrivateNet(false)}
 	for _, text := range trusted {
-		prefix, err := parsePrefix(text)
+		prefix, err := parseProxy(text)
 		if err != nil {
-			return nil, fmt.Errorf("trusted proxy %q: write an address or a range, like 10.0.0.7 or 10.0.0.0/8", text)
+			return nil, err
 		}
 		options = append(options, echo.TrustIPRange(&net.IPNet{
 			IP:   prefix.Addr().AsSlice(),
@@ -26,6 +26,15 @@ func addressFrom(trusted []string) (echo.IPExtractor, error) {
 		}))
 	}
 	return echo.ExtractIPFromXFFHeader(options...), nil
+}
+
+// parseProxy reads an address or a range.
+func parseProxy(text string) (netip.Prefix, error) {
+	prefix, err := parsePrefix(text)
+	if err != nil {
+		return prefix, fmt.Errorf("trusted proxy %q: write an address or a range, like 10.0.0.7 or 10.0.0.0/8", text)
+	}
+	return prefix, nil
 }
 
 func parsePrefix(text string) (netip.Prefix, error) {
@@ -36,8 +45,7 @@ func parsePrefix(text string) (netip.Prefix, error) {
 	return prefix.Masked(), err
 }
 
-// addressOf is the client's address as the address limit counts it. One home has a whole /64 of IPv6 addresses, so
-// that is what one address is there.
+// addressOf is the client's address as limits count it.
 func addressOf(c echo.Context) string {
 	text := c.RealIP()
 	if !strings.Contains(text, ":") {
@@ -47,12 +55,19 @@ func addressOf(c echo.Context) string {
 	if err != nil {
 		return text
 	}
-	if addr = addr.Unmap(); addr.Is4() {
-		return addr.String()
+	if home := homeOf(addr); !home.IsSingleIP() {
+		return home.String()
 	}
-	network, err := addr.Prefix(64)
-	if err != nil {
-		return text
+	return addr.Unmap().String()
+}
+
+// homeOf is whose address it is. One home has a whole /64 of IPv6 addresses, so that is what one address is there.
+func homeOf(addr netip.Addr) netip.Prefix {
+	addr = addr.Unmap().WithZone("")
+	bits := addr.BitLen()
+	if addr.Is6() {
+		bits = 64
 	}
-	return network.String()
+	home, _ := addr.Prefix(bits) // an address of that length has it
+	return home
 }

@@ -146,6 +146,7 @@ type Options struct {
 	UserLimit      queue.Rate    // of a user, as the Queue enforces it; only shown
 	AddressLimit   queue.Rate    // of an address, likewise
 	ConnsSeat      int           // sockets that one seat may have at once
+	ConnsAddress   int           // connections of one address, as the Gate bounds them; only told
 
 	BrokerUI string // URL of the broker's own pages, for operators; "" = none
 
@@ -292,7 +293,7 @@ func (s *Server) Handler() http.Handler { return s.echo }
 func (s *Server) Identities() *Identities { return s.identities }
 
 func (s *Server) routes() {
-	s.echo.Pre(s.observe, s.pages)
+	s.echo.Pre(s.observe, s.admit, s.pages)
 	if len(s.opts.Origins) > 0 {
 		s.echo.Use(s.crossOrigin())
 	}
@@ -385,5 +386,7 @@ func NewHTTPServer(addr string, handler http.Handler) *http.Server {
 		WriteTimeout:      90 * time.Second,
 		IdleTimeout:       2 * time.Minute, // above the 60 and 75 s of the usual proxies, so that they close first
 		MaxHeaderBytes:    16 << 10,        // twice the longest token
+		ConnContext:       withCaller,
+		ConnState:         noteIdle,
 	}
 }

@@ -8,6 +8,7 @@ import (
 	"fmt"
 	"io"
 	"net/http"
+	"net/netip"
 	"net/url"
 	"strings"
 	"sync"
@@ -31,6 +32,7 @@ const (
 	closeNotAllowed  = 4403
 	closeNoSale      = 4404
 	closeTooManyTabs = 4409
+	closeTooMuch     = 4429
 )
 
 // longest is how long a frame other than hello may be, in bytes.
@@ -56,11 +58,20 @@ func (s *Server) openSocket(c echo.Context) error {
 		language: s.languageOf(c.Request()),
 	}
 	allowed := s.originAllowed(c.Request())
+	visit.caller = callerOf(c.Request().Context())
+	beyond := visit.claim(c)
+	if beyond == crowdedOut {
+		return s.turnAway(beyond)
+	}
 	conn, err := s.upgrader.Upgrade(c.Response(), c.Request(), nil)
 	if err != nil {
 		return nil //nolint:nilerr // the upgrader has answered
 	}
-	if !allowed {
+	visit.caller.falls() // until it says a hello that is accepted
+	if beyond == tooMany {
+		s.counted.refused("connections")
+		visit.refuse = refusal{closeTooMuch, manyConnections(s.opts.ConnsAddress)}
+	} else if !allowed {
 		visit.refuse = refusal{closeNotAllowed, "origin"}
 	} else if s.registry.room(visit.sale) == nil {
 		// A sale that was applied this very second may not have its room yet.
@@ -73,6 +84,15 @@ func (s *Server) openSocket(c echo.Context) error {
 		session.Close(visit.refuse.code, visit.refuse.reason)
 	}
 	return nil
+}
+
+// claim counts the socket for the address of its shopper.
+func (v *visit) claim(c echo.Context) refusedAs {
+	address, err := netip.ParseAddr(c.RealIP())
+	if err != nil { // no proxy of ours said so
+		return v.caller.why()
+	}
+	return v.caller.claim(address)
 }
 
 func newUpgrader() *websocket.Upgrader {
@@ -112,6 +132,7 @@ type visit struct {
 	sale     string
 	address  string
 	language lang
+	caller   *caller // its connection; nil when that came through no gate
 	refuse   refusal
 
 	// Set by a hello that was accepted.
@@ -239,6 +260,7 @@ func (v *visit) joined(session *hub.Session, hello helloFrame, req queue.JoinReq
 	}
 	session.SendWithNext(hub.NewFrame(encode(welcome))) // the first state is a tick away
 	v.user, v.room = user, room
+	v.caller.speaks()
 	if held.User == "" {
 		held.User = user
 	}
