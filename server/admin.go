@@ -43,8 +43,11 @@ func (s *Server) adminOnly(params ...string) echo.MiddlewareFunc {
 				}
 			}
 			token, ok := bearerOf(c.Request().Header.Get(echo.HeaderAuthorization))
-			if !ok || !s.admin.is(token) {
+			switch {
+			case !ok || token == "":
 				return unauthenticated("this needs the admin token as a bearer token")
+			case !s.admin.is(token):
+				return s.wrongToken(c)
 			}
 			if err := onlyParams(c.Request().URL.RawQuery, params); err != nil {
 				return err
@@ -53,6 +56,21 @@ func (s *Server) adminOnly(params ...string) echo.MiddlewareFunc {
 			return next(c)
 		}
 	}
+}
+
+// wrongToken answers somebody with another token, and says so in the log.
+func (s *Server) wrongToken(c echo.Context) error {
+	now := s.now()
+	wait, limit, ok := s.attempts.fail(addressOf(c), now)
+	if !ok {
+		s.counted.refused("admin")
+		return &queue.Error{
+			Code: queue.Limited, RetryAfter: wait, Limit: limit, Reset: now.Add(wait),
+			Message: "too many wrong admin tokens; the right one is still taken",
+		}
+	}
+	s.log.Warn("a wrong admin token", "address", c.RealIP(), "path", c.Request().URL.Path)
+	return unauthenticated("this is not the admin token")
 }
 
 // onlyParams refuses a query with anything else in it, or with something twice. What is left out in silence may be the

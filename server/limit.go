@@ -57,6 +57,17 @@ func (w *window) take(now time.Time) (wait time.Duration, ok bool) {
 	return 0, true
 }
 
+// idle says whether nothing has passed within the window before now.
+func (w *window) idle(now time.Time) bool {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	if w.used == 0 {
+		return true
+	}
+	newest := w.at[(w.next+len(w.at)-1)%len(w.at)]
+	return now.Sub(w.zero)-newest >= w.rate.Per
+}
+
 // limit refuses what is beyond this node's limit before anything is spent on it.
 func (s *Server) limit(next echo.HandlerFunc) echo.HandlerFunc {
 	if s.node == nil {
@@ -71,7 +82,7 @@ func (s *Server) limit(next echo.HandlerFunc) echo.HandlerFunc {
 		s.counted.refused("node")
 		return &queue.Error{
 			Code:       queue.Limited,
-			Message:    fmt.Sprintf("this server takes %s requests; it has had them", s.node.rate),
+			Message:    fmt.Sprintf("it is crowded: this server takes %s requests, and has had them; you keep your place, try again in a moment", s.node.rate),
 			RetryAfter: wait,
 			Limit:      s.node.rate.N,
 			Reset:      now.Add(wait),

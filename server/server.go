@@ -19,7 +19,6 @@ import (
 	"github.com/google/uuid"
 	"github.com/gorilla/websocket"
 	"github.com/labstack/echo/v4"
-	"github.com/labstack/echo/v4/middleware"
 	"github.com/prometheus/client_golang/prometheus"
 	"golang.org/x/text/language"
 
@@ -147,6 +146,8 @@ type Options struct {
 	AddressLimit   queue.Rate    // of an address, likewise
 	ConnsSeat      int           // sockets that one seat may have at once
 	ConnsAddress   int           // connections of one address, as the Gate bounds them; only told
+	Secure         bool          // shoppers and operators come by HTTPS to this very process, so that browsers may be told to always do
+	AdminApart     bool          // operators have a listener of their own; see Operators
 
 	BrokerUI string // URL of the broker's own pages, for operators; "" = none
 
@@ -183,6 +184,9 @@ type Server struct {
 	log        *slog.Logger
 	now        func() time.Time
 	echo       *echo.Echo
+	address    echo.IPExtractor
+	origins    origins
+	attempts   *attempts
 	upgrader   *websocket.Upgrader
 	notReady   atomic.Bool
 	drawer     drawer
@@ -236,6 +240,13 @@ func newServer(opts Options, line line) (*Server, error) {
 	if err != nil {
 		return nil, err
 	}
+	allowed, err := parseOrigins(opts.Origins)
+	if err != nil {
+		return nil, err
+	}
+	if opts.AdminToken != "" && len(opts.AdminToken) < weakSecret {
+		opts.Logger.Warn("the admin token is so short that it can be guessed", "bytes", len(opts.AdminToken), "want", weakSecret)
+	}
 	s := &Server{
 		opts:       opts,
 		line:       line,
@@ -249,10 +260,11 @@ func newServer(opts Options, line line) (*Server, error) {
 		languages:  newLanguages(),
 		requests:   newRequestIDs(),
 		refusals:   newRefusals(),
+		origins:    allowed,
+		attempts:   newAttempts(),
 		failures:   newThrottle(failureLogRate, failureLogBurst),
 		log:        opts.Logger,
 		now:        opts.Now,
-		echo:       echo.New(),
 		upgrader:   newUpgrader(),
 		leaseName:  uuid.NewString(),
 		started:    opts.Now(),
@@ -269,8 +281,8 @@ func newServer(opts Options, line line) (*Server, error) {
 	if opts.Registerer != nil {
 		opts.Registerer.MustRegister(newCollector(s.opts.Snapshots, s.registry.leaseAge))
 	}
-	s.echo.IPExtractor = address
-	s.echo.HTTPErrorHandler = s.fail
+	s.address = address
+	s.echo = s.newEcho()
 	s.routes()
 	return s, nil
 }
@@ -286,11 +298,19 @@ func (s *Server) Run(ctx context.Context) {
 	reporter.Wait()
 }
 
-// Handler answers shoppers and operators.
+// Handler answers shoppers, and operators unless these are apart.
 func (s *Server) Handler() http.Handler { return s.echo }
 
 // Identities is what verifies the tokens of this server.
 func (s *Server) Identities() *Identities { return s.identities }
+
+// newEcho makes a router, without routes.
+func (s *Server) newEcho() *echo.Echo {
+	e := echo.New()
+	e.IPExtractor = s.address
+	e.HTTPErrorHandler = s.fail
+	return e
+}
 
 func (s *Server) routes() {
 	s.echo.Pre(s.observe, s.admit, s.pages)
@@ -322,24 +342,9 @@ func (s *Server) routes() {
 	s.echo.GET("/ws/v1/sales/:sale", s.openSocket)
 	s.echo.GET(jwksPath, s.showKeys, s.limit)
 
-	// The node's limit is not for operators: they must get through when everybody else does not.
-	api.GET("/admin/sales", s.adminSales, s.adminOnly())
-	api.PUT("/admin/sales/:sale", s.applySale, s.adminOnly("dry_run"))
-	api.GET("/admin/sales/:sale", s.adminSale, s.adminOnly())
-	api.POST("/admin/sales/:sale/open", s.changeSale("open", queue.Open, line.Open), s.adminOnly())
-	api.POST("/admin/sales/:sale/pause", s.changeSale("pause", queue.Paused, line.Pause), s.adminOnly())
-	api.POST("/admin/sales/:sale/resume", s.changeSale("resume", queue.Open, line.Resume), s.adminOnly())
-	api.POST("/admin/sales/:sale/close", s.changeSale("close", queue.Closed, line.Close), s.adminOnly())
-	api.PATCH("/admin/sales/:sale/line", s.patchLine, s.adminOnly())
-	api.POST("/admin/sales/:sale/extend", s.extendSale, s.adminOnly())
-	api.POST("/admin/sales/:sale/stock", s.changeStock, s.adminOnly())
-	api.POST("/admin/sales/:sale/recover", s.recoverSale, s.adminOnly())
-	api.GET("/admin/sales/:sale/audit", s.auditSale, s.adminOnly())
-	api.GET("/admin/sales/:sale/live", s.watchSale, s.adminOnly())
-	api.GET("/admin/sales/:sale/orders", s.findOrders, s.adminOnly("q", "status", "before", "limit"))
-	api.GET("/admin/sales/:sale/orders.csv", s.exportOrders, s.adminOnly())
-	api.GET("/admin/audit-log", s.readAuditLog, s.adminOnly("sale", "before", "limit"))
-	api.GET("/admin/about", s.about, s.adminOnly())
+	if !s.opts.AdminApart {
+		s.operatorRoutes(s.echo)
+	}
 }
 
 // pages answers what is neither API nor socket nor the keys of passes with the web pages. A mistyped call of the API stays one.
@@ -351,27 +356,12 @@ func (s *Server) pages(next echo.HandlerFunc) echo.HandlerFunc {
 		if path := c.Request().URL.Path; strings.HasPrefix(path, "/api/") || strings.HasPrefix(path, "/ws/") || path == jwksPath {
 			return next(c)
 		}
+		if s.opts.AdminApart && isConsole(c.Request().URL.Path) {
+			return next(c) // there is nothing of the kind here
+		}
 		s.opts.Web.ServeHTTP(c.Response(), c.Request())
 		return nil
 	}
-}
-
-// crossOrigin lets pages of the listed origins call the API. Nothing is authenticated by a cookie, so no credentials
-// are ever allowed along.
-func (s *Server) crossOrigin() echo.MiddlewareFunc {
-	return middleware.CORSWithConfig(middleware.CORSConfig{
-		Skipper:      func(c echo.Context) bool { return !strings.HasPrefix(c.Request().URL.Path, "/api/") },
-		AllowOrigins: s.opts.Origins,
-		AllowMethods: []string{http.MethodGet, http.MethodPost, http.MethodPut, http.MethodDelete},
-		AllowHeaders: []string{
-			echo.HeaderAuthorization, echo.HeaderContentType, "Accept-Language",
-			headerUser, headerToken, echo.HeaderXRequestID,
-		},
-		ExposeHeaders: []string{
-			echo.HeaderRetryAfter, headerLimit, headerRemaining, headerReset, echo.HeaderXRequestID, "ETag",
-		},
-		MaxAge: int((10 * time.Minute).Seconds()),
-	})
 }
 
 // NewHTTPServer makes the http.Server for one of this package's handlers. Its limits are for plain requests; they end

@@ -51,13 +51,17 @@ type node struct {
 	// Secret signs tokens that this node accepts.
 	Secret []byte
 
-	http, ops *http.Server
-	drain     time.Duration
+	// AdminURL is where operators are served.
+	AdminURL string
+
+	certificate      *certificate // nil without TLS
+	http, admin, ops *http.Server
+	drain            time.Duration
 }
 
 // newNode opens what a node stands on, by flags that were read. The caller closes it.
 func newNode(ctx context.Context, f backendFlags, log *slog.Logger) (*node, error) {
-	n := &node{name: nodeName(), log: log, registry: prometheus.NewRegistry(), failed: make(chan error, 2)}
+	n := &node{name: nodeName(), log: log, registry: prometheus.NewRegistry(), failed: make(chan error, 3)}
 	n.log = log.With("node", n.name)
 	n.registry.MustRegister(collectors.NewGoCollector(), collectors.NewProcessCollector(collectors.ProcessCollectorOpts{}))
 	var err error
@@ -119,6 +123,7 @@ func (n *node) serve(ctx context.Context, f serverSettings, notifier *worker.Not
 		Secrets: f.secrets, Auth: f.auth, Keys: keys, Issuer: f.JWTIssuer, Audiences: f.JWTAudience, Leeway: f.JWTLeeway,
 		PassIssuer: f.PassIssuer, AdminToken: f.admin, Origins: f.Origins, TrustedProxies: f.TrustedProxies,
 		AuditLog: auditLog{n.backends.store}, Draws: n.backends.store, Broker: n.backends.broker(), ConnsSeat: f.ConnsSeat,
+		ConnsAddress: f.ConnsAddress, AdminApart: f.AdminListen != "", Secure: f.TLSCert != "",
 		NodeLimit: f.LimitNode, UserLimit: n.backends.flags.LimitUser, AddressLimit: n.backends.flags.LimitAddress,
 		Version: build(), BrokerUI: f.BrokerUIURL,
 		Web: web.Handler(web.Options{FrameAncestors: f.FrameAncestors}), Ready: n.backends.ready,
@@ -134,17 +139,59 @@ func (n *node) serve(ctx context.Context, f serverSettings, notifier *worker.Not
 		return err
 	}
 	n.start(ctx, n.server.Run)
+	if f.TLSCert != "" {
+		if n.certificate, err = openCertificate(f.TLSCert, f.TLSKey, n.log); err != nil {
+			return err
+		}
+	}
+	if err := n.serveShoppers(f); err != nil {
+		return err
+	}
+	if err := n.serveOperators(f.AdminListen); err != nil {
+		return err
+	}
+	return n.serveOps(f.OpsListen, n.server.Ops())
+}
+
+// serveShoppers starts the listener of shoppers, behind a gate.
+func (n *node) serveShoppers(f serverSettings) error {
+	most := f.ConnsNode
+	if most == 0 {
+		files, err := filesAllowed()
+		if err != nil {
+			return err
+		}
+		most = room(files, memoryAllowed(), n.backends.flags.RedisPool+n.backends.flags.DatabaseConns, n.certificate != nil)
+	}
+	gate, err := server.NewGate(server.GateOptions{Most: most, PerAddress: f.ConnsAddress, Trusted: f.TrustedProxies})
+	if err != nil {
+		return err
+	}
 	listener, err := net.Listen("tcp", f.Listen)
 	if err != nil {
 		return fmt.Errorf("listen on --listen %s: %w", f.Listen, err)
 	}
+	n.log.Info("room", "connections", most)
 	n.http = server.NewHTTPServer(f.Listen, n.server.Handler())
-	n.URL = "http://" + reachable(listener.Addr())
-	n.listen(n.http, listener, f.TLSCert, f.TLSKey)
-	if f.TLSCert != "" {
-		n.URL = "https://" + reachable(listener.Addr())
+	n.URL = n.listen(n.http, gate.Listen(listener), n.certificate)
+	return nil
+}
+
+// serveOperators starts the listener of operators; "" has them come with the shoppers. It has no gate: it is on an address that
+// shoppers do not reach.
+func (n *node) serveOperators(address string) error {
+	if address == "" {
+		n.AdminURL = n.URL
+		return nil
 	}
-	return n.serveOps(f.OpsListen, n.server.Ops())
+	listener, err := net.Listen("tcp", address)
+	if err != nil {
+		return fmt.Errorf("listen on --admin-listen %s: %w", address, err)
+	}
+	n.admin = server.NewHTTPServer(address, n.server.Operators())
+	n.AdminURL = n.listen(n.admin, listener, n.certificate)
+	n.log.Info("operators", "url", n.AdminURL)
+	return nil
 }
 
 // serveOps starts the listener of health, metrics and profiles; "" is none.
@@ -157,16 +204,21 @@ func (n *node) serveOps(address string, handler http.Handler) error {
 		return fmt.Errorf("listen on --ops-listen %s: %w", address, err)
 	}
 	n.ops = server.NewHTTPServer(address, handler)
-	n.listen(n.ops, listener, "", "")
-	n.log.Info("operations", "url", "http://"+reachable(listener.Addr()))
+	n.log.Info("operations", "url", n.listen(n.ops, listener, nil))
 	return nil
 }
 
-func (n *node) listen(s *http.Server, listener net.Listener, cert, key string) {
+// listen starts to serve, with TLS where there is a certificate, and returns the URL.
+func (n *node) listen(s *http.Server, listener net.Listener, cert *certificate) string {
+	url := "http://" + reachable(listener.Addr())
+	if cert != nil {
+		url = "https://" + reachable(listener.Addr())
+		s.TLSConfig = cert.config()
+	}
 	n.running.Go(func() {
 		var err error
-		if cert != "" {
-			err = s.ServeTLS(listener, cert, key)
+		if cert != nil {
+			err = s.ServeTLS(listener, "", "")
 		} else {
 			err = s.Serve(listener)
 		}
@@ -174,6 +226,7 @@ func (n *node) listen(s *http.Server, listener net.Listener, cert, key string) {
 			n.failed <- fmt.Errorf("serve on %s: %w", listener.Addr(), err)
 		}
 	})
+	return url
 }
 
 // reachable is an address that a browser on this machine can open.
@@ -199,7 +252,7 @@ func (n *node) close() {
 		}
 		cancel()
 	}
-	for _, s := range []*http.Server{n.http, n.ops} {
+	for _, s := range []*http.Server{n.http, n.admin, n.ops} {
 		if s != nil {
 			ctx, cancel := context.WithTimeout(context.Background(), 5*time.Second)
 			if err := s.Shutdown(ctx); err != nil {

@@ -26,6 +26,7 @@ type serveFlags struct {
 	AdminToken        string        `placeholder:"TOKEN" help:"Token of the admin API."`
 	AdminTokenFile    string        `placeholder:"FILE" help:"File with the token of the admin API."`
 	Listen            string        `default:":8080" placeholder:"ADDRESS" help:"Where shoppers connect, if not at ${default}."`
+	AdminListen       string        `placeholder:"ADDRESS" help:"Where operators connect, to the admin API and the console; empty is where shoppers do. With it, there is nothing of the kind there."`
 	OpsListen         string        `default:"127.0.0.1:9090" placeholder:"ADDRESS" help:"Where health, metrics and profiles are, if not at ${default}; empty is nowhere."`
 	Auth              []string      `placeholder:"KIND" help:"How people may say who they are: jwt (tokens of --jwks-url, or without it HS256 tokens of --secret), hs256 (those also beside --jwks-url), hmac (the headers X-User-Id and X-Token), guest. Without it jwt,hmac; with --jwks-url jwt alone; guest too only in an embedded installation."`
 	JWKSURL           string        `name:"jwks-url" placeholder:"URL" help:"Where an identity provider has its public keys (RS256, ES256, EdDSA), like https://id.example/jwks.json or file:///etc/sluice/jwks.json. They are read again every five minutes, a file every ten seconds, and when a token names a new one."`
@@ -34,6 +35,8 @@ type serveFlags struct {
 	TrustedProxies    []string      `placeholder:"RANGE" help:"Proxies whose X-Forwarded-For is believed, like 10.0.0.0/8."`
 	LimitNode         queue.Rate    `default:"0" help:"Requests to this node's API, like 50000/s; 0 is no limit."`
 	ConnsSeat         int           `default:"8" help:"Connections that one seat may have at once."`
+	ConnsAddress      int           `default:"0" help:"Connections that one address (of IPv6: one /64) may have to this node at once; 0 is any number. Whole towns may share an address."`
+	ConnsNode         int           `default:"0" help:"Connections to this node at once, beyond which newcomers are asked to come back later; 0 is as many as its descriptors and its memory allow."`
 	Drain             time.Duration `default:"15s" help:"Over how long shoppers are sent elsewhere when the node ends."`
 	FrameAncestors    []string      `placeholder:"ORIGIN" help:"Pages that may show the shop's page inside theirs."`
 	WebhookSecret     []string      `placeholder:"SECRET" help:"Secrets that a payment provider signs its events with, separated by commas. With one, nothing else can pay an order."`
@@ -161,6 +164,9 @@ func (f serveFlags) settings(b backendFlags, log *slog.Logger) (serverSettings, 
 	s.webhook = splitSecrets(webhook)
 	if (f.TLSCert == "") != (f.TLSKey == "") {
 		return s, usagef("--tls-cert and --tls-key go together")
+	}
+	if f.ConnsAddress < 0 || f.ConnsNode < 0 {
+		return s, usagef("--conns-address and --conns-node must be 0 or more")
 	}
 	if f.BrokerUIURL != "" {
 		if u, err := url.Parse(f.BrokerUIURL); err != nil || u.Host == "" || u.Scheme != "http" && u.Scheme != "https" {
