@@ -4,6 +4,7 @@ import (
 	"maps"
 	"math"
 	"slices"
+	"strconv"
 	"sync"
 	"sync/atomic"
 	"time"
@@ -25,17 +26,18 @@ func (o wireOrder) live() bool {
 	return o.Status == "reserved" || o.Status == "confirmed" || o.Status == "paid"
 }
 
-// crowdLedger keeps what the shoppers were told of orders, and why some were refused.
+// crowdLedger keeps what the shoppers were told of orders, why some were refused, and how connections ended.
 type crowdLedger struct {
 	mu       sync.Mutex
 	orders   map[string][]wireOrder // by user
 	owners   map[string]string      // by order
 	shared   int64                  // orders that two users were told of
 	failures map[string]int64       // by reason
+	cut      map[string]int64       // by close code
 }
 
 func newCrowdLedger() *crowdLedger {
-	return &crowdLedger{orders: map[string][]wireOrder{}, owners: map[string]string{}, failures: map[string]int64{}}
+	return &crowdLedger{orders: map[string][]wireOrder{}, owners: map[string]string{}, failures: map[string]int64{}, cut: map[string]int64{}}
 }
 
 // told records that user was told of order, or of its newer status. It returns how many orders the user knows of.
@@ -62,11 +64,18 @@ func (l *crowdLedger) failed(why string) {
 	l.failures[why]++
 }
 
-// read copies what is recorded.
-func (l *crowdLedger) read() (orders map[string][]wireOrder, shared int64, failures map[string]int64) {
+// cutOff records a connection that ended without the node having asked to move.
+func (l *crowdLedger) cutOff(code int) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
-	return maps.Clone(l.orders), l.shared, maps.Clone(l.failures)
+	l.cut[strconv.Itoa(code)]++
+}
+
+// read copies what is recorded into the report.
+func (l *crowdLedger) read(r *crowdReport) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	r.Orders, r.Shared, r.Failures, r.Cut = maps.Clone(l.orders), l.shared, maps.Clone(l.failures), maps.Clone(l.cut)
 }
 
 // crowdTimes are the latencies that the shoppers saw.

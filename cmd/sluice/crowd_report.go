@@ -24,6 +24,7 @@ type crowdReport struct {
 	Refused    int64            `json:"refused"` // connections, or requests, that did not come about
 	Limited    int64            `json:"limited"` // answers that asked to come later
 	Failures   map[string]int64 `json:"failures,omitempty"`
+	Cut        map[string]int64 `json:"cut,omitempty"` // connections that ended without the node having asked to move, by close code; 1006 = without one
 
 	Unanswered  int64 `json:"unanswered"`   // shoppers without a final frame
 	Unconfirmed int64 `json:"unconfirmed"`  // of them those with an order that was never confirmed
@@ -59,7 +60,7 @@ func (c *crowd) report(elapsed time.Duration) crowdReport {
 		Duplicates: c.counters.duplicates.Load(), AheadRose: c.counters.aheadRose.Load(), Moved: c.counters.moved.Load(),
 		Join: c.times.join.latency(), Turn: c.times.turns.latency(), Grab: c.times.grab.latency(), Confirm: c.times.confirm.latency(),
 	}
-	r.Orders, r.Shared, r.Failures = c.ledger.read()
+	c.ledger.read(&r)
 	return r
 }
 
@@ -137,6 +138,9 @@ func (r crowdReport) print(out io.Writer) error {
 	line("unanswered", "%d", r.Unanswered)
 	line("duplicates", "%d", r.Duplicates+r.Shared)
 	line("reconnects", "%d", r.Reconnects)
+	for _, code := range slices.Sorted(maps.Keys(r.Cut)) {
+		line("", "%d × cut off with %s", r.Cut[code], code)
+	}
 	line("refused", "%d", r.Refused)
 	line("limited", "%d", r.Limited)
 	if err := table.Flush(); err != nil {

@@ -216,6 +216,13 @@ func (s *shopper) ended(err error) bool {
 		return true
 	}
 	var closed *websocket.CloseError
+	if s.pause == 0 {
+		code := websocket.CloseAbnormalClosure
+		if errors.As(err, &closed) {
+			code = closed.Code
+		}
+		s.crowd.ledger.cutOff(code)
+	}
 	if errors.As(err, &closed) && finalClose(closed.Code) {
 		s.fail(fmt.Sprintf("close %d %s", closed.Code, closed.Text))
 		return true

@@ -4,6 +4,7 @@ import (
 	"context"
 	"net"
 	"net/http"
+	"strconv"
 	"runtime"
 	"sync"
 	"sync/atomic"
@@ -268,6 +269,7 @@ func TestCloseCodesDecideWhoComesBack(t *testing.T) {
 			v.buy()
 		})
 		report := s.crowd(1)
+		want(t, "cut off with the code", report.Cut[strconv.Itoa(code)], 1)
 		if comesBack {
 			truthful(t, report)
 			want(t, "visits", s.visitsOf("u-1"), 2)
@@ -313,6 +315,7 @@ func TestMovingNodeIsLeftAfterThePauseItAsksFor(t *testing.T) {
 	})
 	report := s.crowd(2, func(o *crowdOptions) { o.Backoff = func(int) time.Duration { return time.Hour } })
 	truthful(t, report)
+	want(t, "kinds of being cut off", int64(len(report.Cut)), 0)
 	results(t, report, map[string]int64{"success": 2})
 	want(t, "reconnects", report.Reconnects, 2)
 }
