@@ -126,10 +126,29 @@ func (s *shopper) connect(ctx context.Context) (*websocket.Conn, error) {
 func (s *shopper) visit(ctx context.Context, conn *websocket.Conn, dialled time.Time) error {
 	defer s.disconnect()
 	defer context.AfterFunc(ctx, func() { conn.Close() })()
-	if err := s.hello(conn, dialled); err != nil {
-		return err
+	err := s.hello(conn, dialled)
+	if err == nil {
+		err = s.read(conn)
 	}
-	return s.read(conn)
+	if ctx.Err() == nil {
+		s.lost(err)
+	}
+	return err
+}
+
+// lost notes a connection that ended in the middle of the visit without the node having asked to move.
+func (s *shopper) lost(err error) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if s.outcome != outcomePending || s.pause > 0 {
+		return
+	}
+	code := websocket.CloseAbnormalClosure
+	var closed *websocket.CloseError
+	if errors.As(err, &closed) {
+		code = closed.Code
+	}
+	s.crowd.ledger.cutOff(code)
 }
 
 // hello makes conn the shopper's connection and joins, or resumes the seat.
@@ -216,13 +235,6 @@ func (s *shopper) ended(err error) bool {
 		return true
 	}
 	var closed *websocket.CloseError
-	if s.pause == 0 {
-		code := websocket.CloseAbnormalClosure
-		if errors.As(err, &closed) {
-			code = closed.Code
-		}
-		s.crowd.ledger.cutOff(code)
-	}
 	if errors.As(err, &closed) && finalClose(closed.Code) {
 		s.fail(fmt.Sprintf("close %d %s", closed.Code, closed.Text))
 		return true

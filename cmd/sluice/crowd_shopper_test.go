@@ -297,6 +297,7 @@ func TestRefusedUpgradeIsTriedAgain(t *testing.T) {
 	report := s.crowd(1)
 	truthful(t, report)
 	want(t, "refused", report.Refused, 3)
+	want(t, "kinds of being cut off", int64(len(report.Cut)), 0)
 	want(t, "reconnects", report.Reconnects, 0)
 	results(t, report, map[string]int64{"success": 1})
 }
