@@ -27,6 +27,10 @@ type keys struct {
 	draw    string // string: the numbers of the tickets of a lottery, then the tickets of the numbers, 4 bytes each
 	dropout string // bitmap: tickets that were given up before a lottery's entries were frozen
 	leavers string // set: tickets that were given up after that and before the draw
+	codes   string // hash: code → uses and priority, as the settings say
+	used    string // hash: code → how many users have used it
+	coded   string // hash: user → the code that the user has used
+	address string // hash: address → the seats that were taken from it, those that have ended included
 	winners string // hash: user → mark of the live order
 	past    string // hash: user → mark of the order released last
 	outbox  string // stream: orders on their way to the broker
@@ -52,6 +56,10 @@ func keysOf(sale string) keys {
 		draw:    prefix + "draw",
 		dropout: prefix + "dropout",
 		leavers: prefix + "leavers",
+		codes:   prefix + "codes",
+		used:    prefix + "used",
+		coded:   prefix + "coded",
+		address: prefix + "addresses",
 		winners: prefix + "winners",
 		past:    prefix + "past",
 		outbox:  prefix + "outbox",

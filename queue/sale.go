@@ -32,6 +32,7 @@ type Sale struct {
 	Limit    int64     `json:"limit"` // units one order may have
 	Line     Line      `json:"line"`
 	Hold     Duration  `json:"hold"` // how long an order may stay unpaid; 0 = orders need no payment
+	Access   Access    `json:"access,omitzero"`
 
 	// Commitment is of a lottery the SHA-256 of its secret, in hex. It is no part of a sale file.
 	Commitment string `json:"commitment,omitempty"`

@@ -149,6 +149,8 @@ type Options struct {
 	Secure         bool          // shoppers and operators come by HTTPS to this very process, so that browsers may be told to always do
 	AdminApart     bool          // operators have a listener of their own; see Operators
 
+	ChallengeSecret string // what verifiers of challenges know this installation by; "" = nothing is sent
+
 	BrokerUI string // URL of the broker's own pages, for operators; "" = none
 
 	Web   http.Handler                    // the pages; nil = none
@@ -188,6 +190,7 @@ type Server struct {
 	origins    origins
 	attempts   *attempts
 	upgrader   *websocket.Upgrader
+	verifier   *verifier
 	notReady   atomic.Bool
 	drawer     drawer
 	drawings   drawings
@@ -266,6 +269,7 @@ func newServer(opts Options, line line) (*Server, error) {
 		log:        opts.Logger,
 		now:        opts.Now,
 		upgrader:   newUpgrader(),
+		verifier:   newVerifier(opts.ChallengeSecret),
 		leaseName:  uuid.NewString(),
 		started:    opts.Now(),
 		broker:     &brokerCounts{broker: opts.Broker},
