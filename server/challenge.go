@@ -29,6 +29,7 @@ const (
 type verifier struct {
 	client  *http.Client
 	secret  string
+	timeout time.Duration
 	waiting chan struct{}
 	asking  chan struct{}
 }
@@ -39,10 +40,10 @@ func newVerifier(secret string) *verifier {
 	return &verifier{
 		client: &http.Client{
 			Transport:     transport,
-			Timeout:       challengeTimeout,
 			CheckRedirect: func(*http.Request, []*http.Request) error { return http.ErrUseLastResponse },
 		},
 		secret:  secret,
+		timeout: challengeTimeout,
 		waiting: make(chan struct{}, challengeWaiting),
 		asking:  make(chan struct{}, challengeAtOnce),
 	}
@@ -54,7 +55,7 @@ func (v *verifier) solved(ctx context.Context, at, solution string, peer netip.A
 	if len(solution) > longestSolution {
 		return queue.Barred(queue.ChallengeNeeded)
 	}
-	ctx, cancel := context.WithTimeout(ctx, challengeTimeout)
+	ctx, cancel := context.WithTimeout(ctx, v.timeout)
 	defer cancel()
 	if err := v.enter(ctx); err != nil {
 		return errNoVerdict(err)
