@@ -12,7 +12,7 @@
 -- the code.
 --
 -- KEYS  1 meta, 2 seats, 3 turns, 4 winners, 5 stock, 6 gone, 7 away, 8 recall, 9 draw, 10 conn, 11 lost, 12 leaves,
---       13 news, 14 dropouts, 15 codes, 16 used, 17 coded, 18 addresses, then the limit keys of each user
+--       13 news, 14 dropouts, 15 codes, 16 used, 17 coded, 18 addresses, 19 ranks, then the limit keys of each user
 -- ARGV  1 user limit, 2 its window, 3 address limit, 4 its window (microseconds), 5 the cursor before a loss, where the
 --       caller knows it (0 = no), 6 node, 7 version of the settings by whose lists the node has judged (0 = by none),
 --       then for each user: user, the ticket to resume (0 = none, -1 = whichever is held), its epoch, 1 when it is
@@ -26,7 +26,7 @@
 local k = {
   meta = KEYS[1], seats = KEYS[2], turns = KEYS[3], winners = KEYS[4], gone = KEYS[6], away = KEYS[7], recall = KEYS[8],
   draw = KEYS[9], conn = KEYS[10], lost = KEYS[11], news = KEYS[13], codes = KEYS[15], used = KEYS[16],
-  coded = KEYS[17], addresses = KEYS[18],
+  coded = KEYS[17], addresses = KEYS[18], ranks = KEYS[19],
 }
 local m = read(k.meta, fields(LINE, { 'issued', 'epoch', 'held', 'turn', 'calling', 'v', 'lists', 'codes', 'challenge',
   'seats_per_address' }))
@@ -59,7 +59,7 @@ local function neighbours(address)
 end
 
 -- admit decides whether a user may have a new seat. It returns the reply that refuses one, or nil and what is to be
--- noted with the seat: a code that is used now, and the live seats of the address.
+-- noted with the seat: a code that is used now, the live seats of the address, and the priority of the code.
 local function admit(user, code, address, denied, solved)
   if m.lists == '1' and ARGV[7] ~= m.v then
     return { -10 }
@@ -75,28 +75,30 @@ local function admit(user, code, address, denied, solved)
       return { -9, 'address' }
     end
   end
-  local fresh
+  local fresh, priority
   if m.codes == '1' then
     local known = redis.call('HGET', k.coded, user)
-    if not (known and redis.call('HEXISTS', k.codes, known) == 1) then
+    local terms = known and redis.call('HGET', k.codes, known)
+    if not terms then
       if code == '' then
         return { -9, 'code_needed' }
       end
-      local uses = redis.call('HGET', k.codes, code)
-      if not uses then
+      terms = redis.call('HGET', k.codes, code)
+      if not terms then
         return { -9, 'code_used' }
       end
-      local most = tonumber(string.match(uses, '^%d+'))
+      local most = tonumber(string.match(terms, '^%d+'))
       if most > 0 and tonumber(redis.call('HGET', k.used, code) or '0') >= most then
         return { -9, 'code_used' }
       end
       fresh = code
     end
+    priority = tonumber(string.match(terms, '%d+$'))
   end
   if m.challenge == '1' and not solved then
     return { -9, 'challenge_needed' } -- last, because whoever solved one should not have done so in vain
   end
-  return nil, fresh, live
+  return nil, fresh, live, priority
 end
 
 -- admitted notes what admit decided by.
@@ -110,11 +112,21 @@ local function admitted(user, ticket, address, fresh, live)
   end
 end
 
+-- enter notes what counts of a ticket when the lobby is put in order.
+local function enter(ticket, leaf, priority)
+  if leaf ~= '' then
+    redis.call('SETRANGE', KEYS[12], 32 * (ticket - 1), leaf)
+  end
+  if sorts(m) and priority > 0 then
+    redis.call('SETRANGE', k.ranks, ticket - 1, string.char(priority))
+  end
+end
+
 -- claim gives a lost ticket back to the one who holds a token of it. What the loss took of codes and addresses comes
 -- back along with it; nobody is refused by that.
 local function claim(user, ticket, called, leaf, code, address)
   local number = number_of(k, m, ticket)
-  local enters = number == 0 and not m.frozen -- the draw of a lottery
+  local enters = number == 0 and not m.frozen -- the lobby that is to be put in order
   if ticket > tonumber(m.issued) or redis.call('GETBIT', k.lost, ticket) == 0 or (number == 0 and not enters) then
     return
   end
@@ -125,7 +137,8 @@ local function claim(user, ticket, called, leaf, code, address)
   if enters then
     redis.call('HINCRBY', k.meta, 'dropped', -1)
     redis.call('SETBIT', KEYS[14], ticket, 0)
-    redis.call('SETRANGE', KEYS[12], 32 * (ticket - 1), leaf)
+    local terms = code ~= '' and redis.call('HGET', k.codes, code) or '0'
+    enter(ticket, leaf, tonumber(string.match(terms, '%d+$')))
     return
   end
   if phase == 'recovering' then
@@ -140,14 +153,14 @@ local function claim(user, ticket, called, leaf, code, address)
 end
 
 -- take gives the next ticket to a user who had `before`, or none (0), and returns the place.
-local function take(user, before, leaf)
+local function take(user, before, leaf, priority)
   if before > 0 then
     redis.call('HDEL', k.conn, before)
   end
   local ticket = redis.call('HINCRBY', k.meta, 'issued', 1)
   redis.call('HSET', k.seats, user, int(ticket))
-  if leaf ~= '' and not m.frozen then
-    redis.call('SETRANGE', KEYS[12], 32 * (ticket - 1), leaf)
+  if not m.frozen then
+    enter(ticket, leaf, priority)
   end
   -- Nothing was ever noted of a new ticket, unless the cursor is ahead of what was kept of the tickets.
   local number = int(number_of(k, m, ticket))
@@ -163,7 +176,7 @@ for i = 1, (#ARGV - 7) / 11 do
   local user, resumed, before, called = ARGV[a + 1], tonumber(ARGV[a + 2]), tonumber(ARGV[a + 3]), ARGV[a + 4] == '1'
   local here, leaf, code, address = ARGV[a + 5], ARGV[a + 6], ARGV[a + 7], ARGV[a + 8]
   local denied, solved, counted = ARGV[a + 9] == '1', ARGV[a + 10] == '1', ARGV[a + 11] == '1'
-  local reply = not counted and refused(18, i, at) or nil
+  local reply = not counted and refused(19, i, at) or nil
   if not reply then
     local seat = { place(k, m, user, ms - still) }
     if seat[1] == NONE and resumed > 0 and before == tonumber(m.epoch) - 1 and phase ~= 'closed' then
@@ -177,10 +190,10 @@ for i = 1, (#ARGV - 7) / 11 do
       elseif stock == 'gone' then
         reply = { -2 }
       elseif m.order ~= 'off' then
-        local fresh, live
-        reply, fresh, live = admit(user, code, address, denied, solved)
+        local fresh, live, priority
+        reply, fresh, live, priority = admit(user, code, address, denied, solved)
         if not reply then
-          seat = take(user, seat[2], leaf)
+          seat = take(user, seat[2], leaf, priority or 0)
           admitted(user, seat[2], address, fresh, live)
         end
       end

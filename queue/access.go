@@ -6,6 +6,7 @@ import (
 	"errors"
 	"fmt"
 	"net/netip"
+	"slices"
 	"strconv"
 	"strings"
 )
@@ -18,6 +19,11 @@ type Access struct {
 	Deny            []string `json:"deny,omitempty"`  // likewise; stands above Allow
 	SeatsPerAddress int64    `json:"seats_per_address,omitempty"`
 	ChallengeURL    string   `json:"challenge_url,omitempty"` // of what says whether a challenge is solved
+}
+
+// prioritised says that some codes have a priority.
+func (a *Access) prioritised() bool {
+	return slices.ContainsFunc(a.Codes, func(code AccessCode) bool { return code.Priority > 0 })
 }
 
 // AccessCode is an access code: a secret between the shop and those whom it lets in.

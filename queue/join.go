@@ -75,7 +75,7 @@ func (q *Queue) joinAt(ctx context.Context, sale string, served int64, reqs []Jo
 func (q *Queue) joinBy(ctx context.Context, sale string, served int64, reqs []JoinRequest, by *rules, counted bool) ([]Seat, []error) {
 	k := keysOf(sale)
 	names := []string{k.meta, k.seats, k.turns, k.winners, k.stock, k.gone, k.away, k.recall, k.draw, k.conn, k.lost, k.leaves, k.news, k.dropout,
-		k.codes, k.used, k.coded, k.address}
+		k.codes, k.used, k.coded, k.address, k.ranks}
 	args := append(q.limitArgs(), served, q.node, by.settings())
 	for _, req := range reqs {
 		names = q.limitKeys(names, k, req.User, req.Address)

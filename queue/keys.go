@@ -24,7 +24,8 @@ type keys struct {
 	nodes   string // hash: node → until when it counts as living, in sale time
 	lost    string // bitmap: tickets that a loss of Redis took and nobody has taken back
 	leaves  string // string: 32 bytes a ticket, the entries of a lottery
-	draw    string // string: the numbers of the tickets of a lottery, then the tickets of the numbers, 4 bytes each
+	ranks   string // string: a byte a ticket, the priority with which it joined the lobby
+	draw    string // string: the numbers of the tickets of a lobby that was put in order, then the tickets of the numbers, 4 bytes each
 	dropout string // bitmap: tickets that were given up before a lottery's entries were frozen
 	leavers string // set: tickets that were given up after that and before the draw
 	codes   string // hash: code → uses and priority, as the settings say
@@ -53,6 +54,7 @@ func keysOf(sale string) keys {
 		nodes:   prefix + "nodes",
 		lost:    prefix + "lost",
 		leaves:  prefix + "leaves",
+		ranks:   prefix + "ranks",
 		draw:    prefix + "draw",
 		dropout: prefix + "dropout",
 		leavers: prefix + "leavers",

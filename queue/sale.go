@@ -62,6 +62,12 @@ func (l Line) figures() [3]float64 { return [3]float64{float64(l.Rate), float64(
 // SamePace says whether two lines move as fast as one another, as far as their settings go.
 func (l Line) SamePace(other Line) bool { return l.figures() == other.figures() }
 
+// Sorted says that the lobby is put in order when the sale opens, so that its seats have no numbers before: by a draw, or by
+// the priority of codes.
+func (s *Sale) Sorted() bool {
+	return s.Line.Order == Lottery || s.Line.Order == FIFO && s.Access.prioritised()
+}
+
 // Item returns the item with that id.
 func (s *Sale) Item(id string) (Item, bool) {
 	for _, item := range s.Items {

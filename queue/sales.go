@@ -69,7 +69,7 @@ func (q *Queue) Install(ctx context.Context, sale Sale, reach Reach) error {
 	if err != nil || !open || !draw.Drawn() {
 		return err
 	}
-	return q.Draw(ctx, draw, draw.Table())
+	return q.Draw(ctx, draw, draw.Table(sale.Line.Order))
 }
 
 // Reach is how far the line of a sale had got when that was written down last: after a loss of Redis, numbers are given
@@ -137,7 +137,7 @@ func (q *Queue) apply(ctx context.Context, sale Sale, mode string, reach Reach) 
 		sale.Line.Rate, sale.Line.Active, strconv.FormatFloat(sale.Line.Ratio, 'f', -1, 64),
 		sale.Line.Turn.Milliseconds(), sale.Hold.Milliseconds(), max(1, reach.Epoch), reach.Issued, reach.Served, flag(reach.Paused), reach.Calling,
 		sale.Line.Grace.Milliseconds(), flag(len(sale.Access.Allow)+len(sale.Access.Deny) > 0), flag(sale.Access.ChallengeURL != ""),
-		sale.Access.SeatsPerAddress, len(sale.Access.Codes),
+		sale.Access.SeatsPerAddress, flag(sale.Line.Order == FIFO && sale.Sorted()), len(sale.Access.Codes),
 	}
 	for _, code := range sale.Access.Codes {
 		args = append(args, code.Code, fmt.Sprintf("%d|%d", code.Uses, code.Priority))
@@ -146,7 +146,7 @@ func (q *Queue) apply(ctx context.Context, sale Sale, mode string, reach Reach) 
 		args = append(args, item.ID, item.Stock)
 	}
 	v, err := q.run(ctx, "apply", []string{k.meta, k.stock, k.seats, k.turns, k.winners, k.past, k.gone, k.news, k.lost, k.dropout,
-		k.codes, k.conn, k.away, k.recall, k.nodes, k.leaves, k.draw, k.leavers, k.used, k.coded, k.address}, args)
+		k.codes, k.conn, k.away, k.recall, k.nodes, k.leaves, k.draw, k.leavers, k.used, k.coded, k.address, k.ranks}, args)
 	if err != nil {
 		return err
 	}

@@ -84,7 +84,7 @@ type line interface {
 	Tell(ctx context.Context, sale string, seats []queue.Presence) error
 	Lease(ctx context.Context, name, holder string, lasts time.Duration) (bool, error)
 	Freeze(ctx context.Context, draw queue.Draw) (queue.Draw, bool, error)
-	Entries(ctx context.Context, draw *queue.Draw, fn func([][32]byte) error) error
+	Entries(ctx context.Context, draw *queue.Draw, fn func([]queue.DrawEntry) error) error
 	Draw(ctx context.Context, draw queue.Draw, table []byte) error
 	Reclaim(ctx context.Context, sale string, served int64, seats []queue.Seat) error
 	Grab(ctx context.Context, req queue.GrabRequest) (queue.Grabbed, error)
@@ -332,6 +332,7 @@ func (s *Server) routes() {
 	api.DELETE("/sales/:sale/seat", s.leaveSeat, s.limit)
 	api.GET("/sales/:sale/draw", s.showDraw, s.limit)
 	api.GET("/sales/:sale/draw/entrants", s.listEntrants, s.limit)
+	api.GET("/sales/:sale/draw/priorities", s.listPriorities, s.limit)
 	api.GET("/sales/:sale/draw/mine", s.showEntry, s.limit)
 	api.POST("/sales/:sale/pass", s.renewPass, s.limit)
 	api.GET("/auth", s.authorize, s.limit)

@@ -39,13 +39,13 @@ func (s *Store) DrawOf(ctx context.Context, sale string) (queue.Draw, bool, erro
 	var row struct {
 		Secret, Beacon, Root, Value, Seed string
 		Tickets, Live                     int64
-		Dropouts                          []byte
+		Dropouts, Ranks                   []byte
 	}
-	err := s.db.GetContext(ctx, &row, s.db.Rebind("SELECT secret, beacon, tickets, live, dropouts, root, value, seed FROM draws WHERE sale_id = ?"), sale)
+	err := s.db.GetContext(ctx, &row, s.db.Rebind("SELECT secret, beacon, tickets, live, dropouts, ranks, root, value, seed FROM draws WHERE sale_id = ?"), sale)
 	if errors.Is(err, sql.ErrNoRows) {
 		return queue.Draw{}, false, nil
 	}
-	draw := queue.Draw{Sale: sale, Beacon: row.Beacon, Tickets: row.Tickets, Live: row.Live, Dropouts: row.Dropouts, Value: row.Value}
+	draw := queue.Draw{Sale: sale, Beacon: row.Beacon, Tickets: row.Tickets, Live: row.Live, Dropouts: row.Dropouts, Ranks: row.Ranks, Value: row.Value}
 	for _, field := range []struct {
 		into *[32]byte
 		text string
@@ -70,8 +70,8 @@ func (s *Store) FreezeDraw(ctx context.Context, draw queue.Draw) (queue.Draw, er
 	if dropouts == nil {
 		dropouts = []byte{}
 	}
-	return s.advance(ctx, draw, "UPDATE draws SET tickets = ?, live = ?, dropouts = ?, root = ?, updated_at = ? WHERE sale_id = ? AND root = ''",
-		draw.Tickets, draw.Live, dropouts, hex.EncodeToString(draw.Root[:]), now(), draw.Sale)
+	return s.advance(ctx, draw, "UPDATE draws SET tickets = ?, live = ?, dropouts = ?, ranks = ?, root = ?, updated_at = ? WHERE sale_id = ? AND root = ''",
+		draw.Tickets, draw.Live, dropouts, draw.Ranks, hex.EncodeToString(draw.Root[:]), now(), draw.Sale)
 }
 
 // SealDraw keeps the value of the beacon and the seed of a lottery, unless they are kept already, and returns the draw as it is
