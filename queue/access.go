@@ -21,8 +21,8 @@ type Access struct {
 	ChallengeURL    string   `json:"challenge_url,omitempty"` // of what says whether a challenge is solved
 }
 
-// prioritised says that some codes have a priority.
-func (a *Access) prioritised() bool {
+// Prioritised says that some codes have a priority.
+func (a *Access) Prioritised() bool {
 	return slices.ContainsFunc(a.Codes, func(code AccessCode) bool { return code.Priority > 0 })
 }
 

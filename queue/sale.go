@@ -65,7 +65,7 @@ func (l Line) SamePace(other Line) bool { return l.figures() == other.figures() 
 // Sorted says that the lobby is put in order when the sale opens, so that its seats have no numbers before: by a draw, or by
 // the priority of codes.
 func (s *Sale) Sorted() bool {
-	return s.Line.Order == Lottery || s.Line.Order == FIFO && s.Access.prioritised()
+	return s.Line.Order == Lottery || s.Line.Order == FIFO && s.Access.Prioritised()
 }
 
 // Item returns the item with that id.

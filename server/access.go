@@ -20,11 +20,12 @@ import (
 type accessView struct {
 	Code      bool `json:"code,omitempty"`
 	Challenge bool `json:"challenge,omitempty"`
+	Priority  bool `json:"priority,omitempty"` // some codes put their users first when the lobby is put in order
 }
 
 // viewOfAccess is nil for a sale that asks for nothing.
 func viewOfAccess(access *queue.Access) *accessView {
-	view := accessView{Code: len(access.Codes) > 0, Challenge: access.ChallengeURL != ""}
+	view := accessView{Code: len(access.Codes) > 0, Challenge: access.ChallengeURL != "", Priority: access.Prioritised()}
 	if view == (accessView{}) {
 		return nil
 	}
