@@ -55,7 +55,7 @@ export class Sluice {
   readonly #options: Options;
 
   constructor(options: Options) {
-    this.#options = options;
+    this.#options = { ...options };
     this.clock = options.clock ?? new Clock();
     this.#random = options.random ?? Math.random;
     this.#backoff = new Backoff(this.#random);

@@ -70,7 +70,7 @@ export const en = {
     unreached: "The server did not answer. Please try again in a moment.",
   },
   lobbyFifo: "The line is in order of arrival. Your place is kept if the connection drops.",
-  lobbyRanked: "When the sale opens, people with a priority code go first.",
+  lobbyRanked: "When the sale opens, people with a priority code go first. Whoever comes later goes last.",
   lobbyDirect: "There is no line. When the sale opens, the button appears here.",
   yourNumber: "Your number",
 

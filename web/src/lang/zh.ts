@@ -66,7 +66,7 @@ export const zh: Messages = {
     unreached: "服务器没有应答，请稍后再试。",
   },
   lobbyFifo: "按到达先后排队。即使断线，您的位置也会保留。",
-  lobbyRanked: "开售时，持优先码者先行。",
+  lobbyRanked: "开售时，持优先码的人排在前面；之后到达的人排在最后。",
   lobbyDirect: "本次活动无需排队。开售时，购买按钮会出现在这里。",
   yourNumber: "您的号码",
 
