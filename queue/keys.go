@@ -81,6 +81,6 @@ func (k keys) addressLimit(address string) string { return k.limit + "a:" + addr
 func (k keys) all() []string {
 	return []string{
 		k.meta, k.stock, k.seats, k.turns, k.gone, k.conn, k.away, k.recall, k.nodes, k.lost, k.leaves, k.draw, k.dropout,
-		k.leavers, k.winners, k.past, k.outbox, k.news, k.audit,
+		k.leavers, k.ranks, k.codes, k.used, k.coded, k.address, k.winners, k.past, k.outbox, k.news, k.audit,
 	}
 }

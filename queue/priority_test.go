@@ -22,7 +22,6 @@ type comer struct {
 	code     queue.AccessCode
 	seat     queue.Seat
 	hasLeft  bool
-	drawn    int64 // the number, once there is one
 	wasAhead int64
 }
 
