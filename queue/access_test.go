@@ -147,7 +147,7 @@ func TestEachAccessRuleDecidesBeforeTheSeatAndAsksNobodyWhoHoldsOne(t *testing.T
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
-			onBoth(t, func(t *testing.T, l *line) {
+			onEach(t, func(t *testing.T, l *line) {
 				sale := l.gated(test.access)
 				test := test
 				for _, req := range []*queue.JoinRequest{&test.refused, &test.allowed} {
@@ -187,7 +187,7 @@ func TestEachAccessRuleDecidesBeforeTheSeatAndAsksNobodyWhoHoldsOne(t *testing.T
 
 func TestACodeForOneLetsInOneOfAHundredAtOnce(t *testing.T) {
 	t.Parallel()
-	onBoth(t, func(t *testing.T, l *line) {
+	onEach(t, func(t *testing.T, l *line) {
 		for _, uses := range []int64{1, 7} {
 			sale := l.gated(queue.Access{Codes: queue.Codes{{Code: "JUST-ME", Uses: uses}}})
 			if got := l.race(sale.ID, 100, func(req *queue.JoinRequest) { req.Code = "JUST-ME" }); got[""] != int(uses) || got[queue.CodeUsed] != 100-int(uses) {
@@ -202,7 +202,7 @@ func TestACodeForOneLetsInOneOfAHundredAtOnce(t *testing.T) {
 
 func TestNoMoreSeatsThanItsShareGoToOneAddressHoweverManyAskAtOnce(t *testing.T) {
 	t.Parallel()
-	onBoth(t, func(t *testing.T, l *line) {
+	onEach(t, func(t *testing.T, l *line) {
 		sale := l.gated(queue.Access{SeatsPerAddress: 3})
 		if got := l.race(sale.ID, 100, func(req *queue.JoinRequest) { req.Address = "2001:db8::/64" }); got[""] != 3 || got[queue.Denied] != 97 {
 			t.Errorf("one address got this: %v", got)
@@ -236,7 +236,7 @@ func (l *line) race(sale string, users int, change func(*queue.JoinRequest)) map
 
 func TestWhoHasUsedACodeNeedsNoneAgainAndNobodyElseGetsItsUse(t *testing.T) {
 	t.Parallel()
-	onBoth(t, func(t *testing.T, l *line) {
+	onEach(t, func(t *testing.T, l *line) {
 		sale := l.gated(queue.Access{Codes: queue.Codes{{Code: "JUST-ME", Uses: 1}, {Code: "US-TWO", Uses: 2}}})
 		join := func(user, code string) (queue.Seat, queue.Reason) {
 			return l.knock(l.Queue, queue.JoinRequest{Sale: sale.ID, User: user, Code: code})
@@ -274,7 +274,7 @@ func TestWhoHasUsedACodeNeedsNoneAgainAndNobodyElseGetsItsUse(t *testing.T) {
 
 func TestAccessRulesMayChangeAndConcernLaterSeatsOnly(t *testing.T) {
 	t.Parallel()
-	onBoth(t, func(t *testing.T, l *line) {
+	onEach(t, func(t *testing.T, l *line) {
 		sale := l.gated(queue.Access{Codes: queue.Codes{{Code: "ONCE", Uses: 1}}})
 		nodes := l.nodes(3, queue.Options{})
 		apply := func(change func(*queue.Access)) {
@@ -393,8 +393,9 @@ func TestReadingTheListsAgainCostsNoRequestOfALimit(t *testing.T) {
 
 func TestASeatOfAnAddressIsFreeAgainOnceItHasEnded(t *testing.T) {
 	t.Parallel()
-	onBoth(t, func(t *testing.T, l *line) {
-		key := "clock:" + saleID()
+	onEach(t, func(t *testing.T, l *line) {
+		id := saleID()
+		key := "sluice:{" + id + "}:clock"
 		clock := time.Now().UnixMicro()
 		forward := func(d time.Duration) {
 			clock += d.Microseconds()
@@ -405,7 +406,7 @@ func TestASeatOfAnAddressIsFreeAgainOnceItHasEnded(t *testing.T) {
 		forward(0)
 		queue.SetClock(l.Queue, key)
 		sale := l.start(func(s *queue.Sale) {
-			s.Access.SeatsPerAddress, s.Line.Active, s.Hold = 1, 1, queue.Duration(time.Hour)
+			s.ID, s.Access.SeatsPerAddress, s.Line.Active, s.Hold = id, 1, 1, queue.Duration(time.Hour)
 			s.Line.Turn, s.Line.Grace = queue.Duration(time.Second), queue.Duration(time.Second)
 		})
 		tick := queue.NewTicker(l.Queue, sale.ID)
@@ -466,7 +467,7 @@ func TestASeatOfAnAddressIsFreeAgainOnceItHasEnded(t *testing.T) {
 // which code they used, and from where they came.
 func TestALossOfRedisLetsNobodyElseUseACode(t *testing.T) {
 	t.Parallel()
-	onBoth(t, func(t *testing.T, l *line) {
+	onEach(t, func(t *testing.T, l *line) {
 		sale := l.gated(queue.Access{
 			SeatsPerAddress: 1,
 			Codes:           queue.Codes{{Code: "FOR-ANN", Uses: 1}, {Code: "FOR-BOB", Uses: 1}, {Code: "FOR-ALL"}},
@@ -512,7 +513,7 @@ func TestALossOfRedisLetsNobodyElseUseACode(t *testing.T) {
 
 func TestASaleTakesTenThousandCodes(t *testing.T) {
 	t.Parallel()
-	onBoth(t, func(t *testing.T, l *line) {
+	onEach(t, func(t *testing.T, l *line) {
 		var codes queue.Codes
 		for i := range 10_000 {
 			codes = append(codes, queue.AccessCode{Code: fmt.Sprintf("CODE-%06d", i), Uses: 1})

@@ -90,7 +90,7 @@ func TestPrioritiesPutTheLobbyInOrderAndNobodyElse(t *testing.T) {
 	for _, order := range []queue.LineOrder{queue.FIFO, queue.Lottery} {
 		t.Run(string(order), func(t *testing.T) {
 			t.Parallel()
-			onBoth(t, func(t *testing.T, l *line) {
+			onEach(t, func(t *testing.T, l *line) {
 				sale := l.gated(queue.Access{Codes: ranked}, func(s *queue.Sale) { s.Line.Order, s.Line.Active = order, 3 })
 				comers := crowd(t, l, sale, 60)
 				tick := queue.NewTicker(l.Queue, sale.ID)
@@ -147,7 +147,7 @@ func TestPrioritiesPutTheLobbyInOrderAndNobodyElse(t *testing.T) {
 // TestALobbyThatIsLostKeepsItsPriorities: before the opening by those who come back, and after it by what was kept of the draw.
 func TestALobbyThatIsLostKeepsItsPriorities(t *testing.T) {
 	t.Parallel()
-	onBoth(t, func(t *testing.T, l *line) {
+	onEach(t, func(t *testing.T, l *line) {
 		sale := l.gated(queue.Access{Codes: ranked}, func(s *queue.Sale) { s.Line.Active = 1 })
 		comers := crowd(t, l, sale, 30)
 		lose := func(draw *queue.Draw) {
@@ -193,7 +193,7 @@ func TestALobbyThatIsLostKeepsItsPriorities(t *testing.T) {
 
 func TestWhetherCodesHaveAPriorityIsFixedOnceTheLineHasBegun(t *testing.T) {
 	t.Parallel()
-	onBoth(t, func(t *testing.T, l *line) {
+	onEach(t, func(t *testing.T, l *line) {
 		plain := queue.Codes{{Code: "ANYBODY"}}
 		for _, test := range []struct {
 			before, after queue.Codes
