@@ -17,8 +17,8 @@ local common = with(redis, {
   -- server.lua, embedded.lua
   'run_id',
   -- common.lua
-  'now', 'int', 'read', 'STATE', 'fields', 'undrawn', 'state', 'GAP', 'stopped', 'left', 'stock_state', 'tell', 'mark_of',
-  'mark_parts', 'limited', 'refused', 'supplied',
+  'now', 'int', 'read', 'STATE', 'fields', 'sorts', 'undrawn', 'state', 'GAP', 'stopped', 'left', 'stock_state', 'tell',
+  'mark_of', 'mark_parts', 'limited', 'refused', 'supplied',
 })
 local known = with(common, {
   -- line.lua

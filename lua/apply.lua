@@ -7,20 +7,23 @@
 -- Where numbers were lost, all of them begin as given up, and each is taken back by the one who holds a token of it
 -- (join.lua). So nobody waits behind a number that is not claimed.
 --
--- KEYS  1 meta, 2 stock, 3 seats, 4 turns, 5 winners, 6 past, 7 gone, 8 news, 9 lost, 10 dropouts, then other keys of
---       the line, which a sale that is installed begins without
+-- KEYS  1 meta, 2 stock, 3 seats, 4 turns, 5 winners, 6 past, 7 gone, 8 news, 9 lost, 10 dropouts, 11 codes, then other
+--       keys of the line, which a sale that is installed begins without
 -- ARGV  1 'install' to do nothing when the sale is here, 'check' to do nothing at all, else 'change', 2 settings as
---       JSON, 3 opens, 4 closes, 5 lobby (ms), 6 order, 7 limit, 8 rate, 9 active, 10 ratio, 11 turn (ms),
---       12 hold (ms); of a sale that is installed 13 its epoch, 14 the highest ticket that may have been given,
---       15 the cursor, 16 1 when it is paused, 17 the lowest number that may have had a turn; 18 grace (ms); then for
---       each item: id, total
+--       JSON, 3 opens, 4 closes, 5 lobby (ms), 6 order, 7 limit, 8 rate, 9 active, 10 ratio, 11 turn (ms), 12 hold
+--       (ms); of a sale that is installed 13 its epoch, 14 the highest ticket that may have been given, 15 the cursor,
+--       16 1 when it is paused, 17 the lowest number that may have had a turn; 18 grace (ms); of who may join 19 1 when
+--       there are lists or 0, 20 1 when there is a challenge or 0, 21 seats of one address (0 = any), 22 1 when
+--       priorities put a line by arrival in order or 0, 23 how many codes there are; then for each code: code, uses and
+--       priority (as `uses|priority`); then for each item: id, total
 -- returns  {1} installed, {0} changed or here already (of a check: what it would be), {-1, field} that field cannot
 --          change any more, {-2, item, total that cannot be gone below}
 local m = read(KEYS[1], fields({ 'limit', 'items' }))
 local opens, closes, lobby, order, limit = ARGV[3], ARGV[4], ARGV[5], ARGV[6], ARGV[7]
 local ms = math.floor(now() / 1000)
 local items, totals = {}, {}
-for i = 19, #ARGV, 2 do
+local codes = tonumber(ARGV[23])
+for i = 24 + 2 * codes, #ARGV, 2 do
   items[#items + 1] = ARGV[i]
   totals[ARGV[i]] = tonumber(ARGV[i + 1])
 end
@@ -59,9 +62,11 @@ if not m then
   end
 else
   local started = state(m, ms)
+  m.sorted = m.sorted or '0'
   if started ~= 'scheduled' then
     lobby = m.lobby -- it has begun, and opening early may have moved it
-    local fixed = { { 'opens_at', 'opens', opens }, { 'limit', 'limit', limit }, { 'line.order', 'order', order } }
+    local fixed = { { 'opens_at', 'opens', opens }, { 'limit', 'limit', limit }, { 'line.order', 'order', order },
+      { 'access.codes.priority', 'sorted', ARGV[22] } }
     for _, field in ipairs(fixed) do
       if m[field[2]] ~= field[3] then
         return { -1, field[1] }
@@ -85,7 +90,12 @@ end
 
 redis.call('HSET', KEYS[1], 'spec', ARGV[2], 'opens', opens, 'closes', closes, 'lobby', lobby, 'order', order,
   'limit', limit, 'rate', ARGV[8], 'active', ARGV[9], 'ratio', ARGV[10], 'turn', ARGV[11], 'hold', ARGV[12],
-  'items', table.concat(items, ' '), 'grace', ARGV[18])
+  'items', table.concat(items, ' '), 'grace', ARGV[18], 'lists', ARGV[19], 'challenge', ARGV[20],
+  'seats_per_address', ARGV[21], 'sorted', ARGV[22], 'codes', codes > 0 and 1 or 0)
+redis.call('DEL', KEYS[11]) -- how often each was used stays
+for i = 24, 23 + 2 * codes, 2000 do
+  redis.call('HSET', KEYS[11], unpack(ARGV, i, math.min(i + 1999, 23 + 2 * codes)))
+end
 redis.call('HINCRBY', KEYS[1], 'v', 1)
 local more = false
 for _, item in ipairs(items) do

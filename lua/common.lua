@@ -25,7 +25,7 @@ local function read(meta, names)
 end
 
 -- STATE names the fields that state and sale_time need.
-local STATE = { 'run', 'opens', 'closes', 'lobby', 'paused', 'tick', 'stopped', 'order', 'drawn' }
+local STATE = { 'run', 'opens', 'closes', 'lobby', 'paused', 'tick', 'stopped', 'order', 'sorted', 'drawn' }
 
 -- fields returns the names of STATE and those of the lists.
 local function fields(...)
@@ -38,14 +38,20 @@ local function fields(...)
   return names
 end
 
--- undrawn says that the numbers of a lottery are not known yet.
-local function undrawn(m)
-  return m.order == 'lottery' and m.drawn ~= '1'
+-- sorts says that the lobby is put in order when the sale opens, by a draw or by the priority of codes: until then its
+-- seats have no numbers.
+local function sorts(m)
+  return m.order == 'lottery' or m.sorted == '1'
 end
 
--- state follows from settings and time alone, and from the draw of a lottery, whose lobby lasts until that is done.
--- `run` is the server's run id for which the sale was last put right:
--- after a restart, a failover or a loss it differs, and nothing is granted until recovery has run.
+-- undrawn says that the numbers of such a sale are not known yet.
+local function undrawn(m)
+  return sorts(m) and m.drawn ~= '1'
+end
+
+-- state follows from settings and time alone, and from the draw of a lobby that is put in order, which lasts until
+-- then. `run` is the server's run id for which the sale was last put right: after a restart, a failover or a loss it
+-- differs, and nothing is granted until recovery has run.
 local function state(m, ms)
   if m.run ~= run_id() then
     return 'recovering'

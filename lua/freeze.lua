@@ -1,5 +1,6 @@
--- Freezes the entries of a lottery, once its sale has opened: who joins from now on takes no part in the draw and
--- follows after it. Doing it again changes nothing. A draw that the database knows is taken as it is there.
+-- Freezes the entries of a lottery, or of a lobby that priorities put in order, once its sale has opened: who joins
+-- from now on takes no part in the draw and follows after it. Doing it again changes nothing. A draw that the database
+-- knows is taken as it is there.
 --
 -- KEYS  1 meta
 -- ARGV  1 tickets, 2 live entries, as the database has them; '' when it has none
@@ -11,7 +12,7 @@ if not m then
 end
 local ms = math.floor(now() / 1000)
 local phase = state(m, ms)
-if m.order ~= 'lottery' or (ARGV[1] == '' and not m.frozen and
+if not sorts(m) or (ARGV[1] == '' and not m.frozen and
     (phase ~= 'lobby' or ms < tonumber(m.opens) or m.paused == '1')) then
   return {}
 end

@@ -69,7 +69,7 @@ local function read_turns()
   for _, user in ipairs(users) do
     if tickets[user] then
       callers[#callers + 1] = user
-      local number = m.order == 'lottery' and int(number_of(k, m, tonumber(tickets[user]))) or tickets[user]
+      local number = sorts(m) and int(number_of(k, m, tonumber(tickets[user]))) or tickets[user]
       numbers[#numbers + 1] = number
     end
   end

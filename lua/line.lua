@@ -1,8 +1,9 @@
 -- Put before every script, after common.lua: what concerns the line. Here k names the keys that a script was given.
 --
 -- A ticket names a seat for good; tickets are given in the order of arrival. A number is the place in the line. In a
--- line by arrival they are the same. In a lottery the numbers of the lobby are drawn, and who comes later follows in
--- the order of arrival. Seats, conn and away are kept by ticket; turns, gone and recall by number.
+-- line by arrival they are the same. In a lottery the numbers of the lobby are drawn, where codes have a priority it is
+-- put in order by that, and who comes later follows in the order of arrival. What stands here of a draw is true of
+-- both. Seats, conn and away are kept by ticket; turns, gone and recall by number.
 
 -- LINE names the fields that this part needs, besides those of STATE.
 local LINE = { 'served', 'frozen', 'live' }
@@ -16,7 +17,7 @@ end
 
 -- number_of returns the number of a ticket, 0 while it is not drawn.
 local function number_of(k, m, ticket)
-  if m.order ~= 'lottery' then
+  if not sorts(m) then
     return ticket
   end
   local frozen = tonumber(m.frozen)
@@ -28,7 +29,7 @@ end
 
 -- ticket_of returns the ticket of a number.
 local function ticket_of(k, m, number)
-  if m.order ~= 'lottery' then
+  if not sorts(m) then
     return number
   end
   local live = tonumber(m.live)

@@ -54,9 +54,9 @@ for _, lease in ipairs(redis.call('HVALS', k.nodes)) do
   dead = dead + (tonumber(lease) <= sale_ms and 1 or 0)
 end
 
--- What numbers are issued, and in the lobby of a lottery how many entries there are.
+-- What numbers are issued, and in a lobby that is yet to be put in order how many entries there are.
 local issued = tonumber(m.issued)
-if m.order == 'lottery' then
+if sorts(m) then
   issued = m.frozen and issued - tonumber(m.frozen) + tonumber(m.live) or issued - tonumber(m.dropped)
 end
 

@@ -31,6 +31,8 @@ func (s *Sale) MayBecome(next *Sale, now time.Time, sold map[string]int64) error
 			return errFixed("limit", s.ID)
 		case s.Line.Order != next.Line.Order:
 			return errFixed("line.order", s.ID)
+		case s.Line.Order == FIFO && s.Sorted() != next.Sorted():
+			return errFixed("access.codes.priority", s.ID)
 		case !slices.Equal(ids(s), ids(next)):
 			return errFixed("items", s.ID)
 		}
@@ -44,6 +46,9 @@ func (s *Sale) MayBecome(next *Sale, now time.Time, sold map[string]int64) error
 }
 
 func errFixed(field, sale string) error {
+	if field == "access.codes.priority" {
+		field = "whether codes have a priority, which decides when the line is put in order,"
+	}
 	return &Error{Code: Conflict, Message: fmt.Sprintf("%s cannot change any more: people may have joined the sale %q", field, sale)}
 }
 

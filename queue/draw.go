@@ -1,8 +1,10 @@
 package queue
 
 import (
+	"cmp"
 	"crypto/sha256"
 	"encoding/binary"
+	"slices"
 )
 
 // How a lottery is drawn
@@ -10,7 +12,8 @@ import (
 // When a sale is made, a secret is drawn, and its hash published. Whoever joins before the sale opens adds an entry. At
 // opening the entries that still stand are frozen under a Merkle root, which is published with their count. The seed is
 // made of the secret, the root and, where the sale says so, the value of a public beacon that nobody could know before.
-// The seed alone decides the order. Then the secret is revealed, and everybody can repeat the draw.
+// The seed alone decides the order, or, where codes have a priority, the order among those of one priority: the higher ones
+// come first, and the root commits to which is whose. Then the secret is revealed, and everybody can repeat the draw.
 //
 // The operator cannot choose the secret after the entries are known, nor the entries without changing the root. Without a
 // beacon an operator who also joins could try entries until the draw, which they can compute beforehand, suits them: then
@@ -27,6 +30,7 @@ type Draw struct {
 
 	// Frozen: since the sale has opened, these are set.
 	Tickets  int64  // tickets given by then
+	Ranks    []byte // the priority of each ticket, from the first on; those beyond the end have none
 	Dropouts []byte // bitmap of the tickets that were given up by then, as Redis has it: bit n is ticket n
 	Live     int64  // entries: tickets without those
 	Root     [32]byte
@@ -41,6 +45,54 @@ func (d *Draw) Frozen() bool { return d.Root != [32]byte{} }
 
 // Drawn says whether the order is known.
 func (d *Draw) Drawn() bool { return d.Seed != [32]byte{} }
+
+// Priority is the priority with which a ticket joined.
+func (d *Draw) Priority(ticket int64) uint8 {
+	if ticket < 1 || ticket > int64(len(d.Ranks)) {
+		return 0
+	}
+	return d.Ranks[ticket-1]
+}
+
+// Priorities are those of the entries, in their order; nil when none has any.
+func (d *Draw) Priorities() []byte {
+	var priorities []byte
+	for i, ticket := range d.LiveTickets() {
+		if priority := d.Priority(int64(ticket)); priority > 0 {
+			if priorities == nil {
+				priorities = make([]byte, d.Live)
+			}
+			priorities[i] = priority
+		}
+	}
+	return priorities
+}
+
+// RankOrder moves the entries of a higher priority before those of a lower one and leaves each kind in the order that it
+// has. priorities are those of the entries by index; nil = none has any.
+func RankOrder(order []uint32, priorities []byte) {
+	if priorities != nil {
+		slices.SortStableFunc(order, func(a, b uint32) int { return cmp.Compare(priorities[b], priorities[a]) })
+	}
+}
+
+// DrawEntry is what a ticket adds to a lottery.
+type DrawEntry struct {
+	Leaf     [32]byte
+	Priority uint8 // of the code that the user had
+}
+
+// Hash is the entry as the root commits to it: the leaf or, with a priority, SHA-256(0x03 ‖ leaf ‖ priority). No user id begins
+// with a control character, so it is never another leaf.
+func (e DrawEntry) Hash() [32]byte {
+	if e.Priority == 0 {
+		return e.Leaf
+	}
+	var data [34]byte
+	data[0], data[33] = 3, e.Priority
+	copy(data[1:], e.Leaf[:])
+	return sha256.Sum256(data[:])
+}
 
 // Commitment is what is published of a secret before it is revealed: its SHA-256.
 func Commitment(secret [32]byte) [32]byte { return sha256.Sum256(secret[:]) }

@@ -36,6 +36,9 @@ type Error struct {
 	Limit, Remaining int64
 	Reset            time.Time
 
+	// Of a Forbidden failure: which rule of a sale keeps somebody out; "" for any other reason.
+	Reason Reason
+
 	// Of a sale file that is Invalid: where it is wrong.
 	Line  int
 	Field string

@@ -59,7 +59,7 @@ func KeysOf(sale string) []string {
 	k := keysOf(sale)
 	return []string{
 		k.meta, k.stock, k.seats, k.turns, k.gone, k.conn, k.away, k.recall, k.nodes, k.lost, k.leaves, k.draw, k.dropout, k.leavers,
-		k.winners, k.past, k.outbox, k.news,
+		k.winners, k.past, k.outbox, k.news, k.codes, k.used, k.coded, k.address, k.ranks,
 	}
 }
 

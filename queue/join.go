@@ -12,8 +12,9 @@ import (
 // Join gives the user a seat, or returns the one held. With Resume it only returns what is held: Missed or NoSeat tell
 // somebody who came back too late. In a sale without a line the status is NoSeat, and grabs need none.
 //
-// Errors: Conflict when the sale's state or stock admits nobody (the seat's State and Stock say which), Limited, and
-// Unavailable while Redis is away or the sale recovers. It blocks on Redis, at most a few seconds.
+// Errors: Conflict when the sale's state or stock admits nobody (the seat's State and Stock say which), Forbidden with the
+// Reason when its access rules keep the user out, Limited, and Unavailable while Redis is away or the sale recovers. After
+// all but the last nothing has changed. It blocks on Redis, at most a few seconds.
 func (q *Queue) Join(ctx context.Context, req JoinRequest) (Seat, error) {
 	return q.lane(req.Sale).joins.do(ctx, req)
 }
@@ -33,18 +34,53 @@ func (q *Queue) joinBatch(ctx context.Context, sale string, reqs []JoinRequest) 
 	return q.joinAt(ctx, sale, 0, reqs)
 }
 
-// joinAt is joinBatch for a caller who knows how far the cursor was before a loss; 0 = does not.
+// judgeRounds bounds how often joins are judged again because the settings changed meanwhile.
+const judgeRounds = 4
+
+// joinAt is joinBatch for a caller who knows how far the cursor was before a loss; 0 = does not. Requests that were judged by
+// settings that do not hold any more have not been decided, and are judged again.
 func (q *Queue) joinAt(ctx context.Context, sale string, served int64, reqs []JoinRequest) ([]Seat, []error) {
+	by := q.lane(sale).rules.Load()
+	seats, errs := q.joinBy(ctx, sale, served, reqs, by, false)
+	for range judgeRounds {
+		var again []int
+		for i, err := range errs {
+			if errors.Is(err, errOldRules) {
+				again = append(again, i)
+			}
+		}
+		if len(again) == 0 {
+			break
+		}
+		by, err := q.readRules(ctx, sale)
+		part := make([]JoinRequest, len(again))
+		for j, i := range again {
+			part[j] = reqs[i]
+		}
+		partSeats, partErrs := make([]Seat, len(again)), make([]error, len(again))
+		if err == nil {
+			q.lane(sale).rules.Store(by)
+			partSeats, partErrs = q.joinBy(ctx, sale, served, part, by, true)
+		} else {
+			fill(partErrs, err)
+		}
+		for j, i := range again {
+			seats[i], errs[i] = partSeats[j], partErrs[j]
+		}
+	}
+	return seats, errs
+}
+
+// joinBy makes one call, judged by those rules; nil = by none. counted says that the limits have counted these requests.
+func (q *Queue) joinBy(ctx context.Context, sale string, served int64, reqs []JoinRequest, by *rules, counted bool) ([]Seat, []error) {
 	k := keysOf(sale)
-	names := []string{k.meta, k.seats, k.turns, k.winners, k.stock, k.gone, k.away, k.recall, k.draw, k.conn, k.lost, k.leaves, k.news, k.dropout}
-	args := append(q.limitArgs(), served, q.node)
+	names := []string{k.meta, k.seats, k.turns, k.winners, k.stock, k.gone, k.away, k.recall, k.draw, k.conn, k.lost, k.leaves, k.news, k.dropout,
+		k.codes, k.used, k.coded, k.address, k.ranks}
+	args := append(q.limitArgs(), served, q.node, by.settings())
 	for _, req := range reqs {
 		names = q.limitKeys(names, k, req.User, req.Address)
-		called := 0
-		if req.Called {
-			called = 1
-		}
-		args = append(args, req.User, req.Resume, req.Epoch, called, here(req.Connected, req.Poll), req.Leaf)
+		args = append(args, req.User, req.Resume, req.Epoch, flag(req.Called), here(req.Connected, req.Poll), req.Leaf,
+			req.Code, req.Address, flag(!by.admit(req.User, req.Peer)), flag(req.Solved), flag(req.Solved || counted))
 	}
 	seats, errs := make([]Seat, len(reqs)), make([]error, len(reqs))
 	v, err := q.run(ctx, "join", names, args)
@@ -60,7 +96,7 @@ func (q *Queue) joinAt(ctx context.Context, sale string, served int64, reqs []Jo
 	head := r.seatHead(rows[0])
 	for i, req := range reqs {
 		seat := head
-		seat.User = req.User
+		seat.User, seat.Address = req.User, req.Address
 		row := r.list(rows[1+i], 1)
 		switch code := r.int(row[0]); code {
 		case codeLimited:
@@ -69,8 +105,14 @@ func (q *Queue) joinAt(ctx context.Context, sale string, served int64, reqs []Jo
 			errs[i] = &Error{Code: Conflict, Message: fmt.Sprintf("the sale %q cannot be joined: it is %s", sale, seat.State)}
 		case codeSoldOut:
 			errs[i] = &Error{Code: Conflict, Message: fmt.Sprintf("the sale %q is sold out and nothing can return", sale)}
+		case codeBarred:
+			errs[i] = Barred(Reason(r.text(r.list(row, 2)[1])))
+		case codeOldRules:
+			errs[i] = &Error{Code: Unavailable, Message: "the rules of the sale are changing; nothing was taken, try again in a moment", RetryAfter: time.Second, Err: errOldRules}
 		default:
+			row = r.list(row, 7)
 			r.place(&seat, sale, row)
+			seat.Code = r.text(row[6])
 			if seat.State == Recovering && seat.Status != Buyer && seat.Status != Waiting && seat.Status != Turn {
 				errs[i] = errNotHere(sale)
 			}
@@ -90,7 +132,10 @@ func (q *Queue) Reclaim(ctx context.Context, sale string, served int64, seats []
 	for page := range slices.Chunk(seats, gatherMost) {
 		reqs := make([]JoinRequest, len(page))
 		for i, seat := range page {
-			reqs[i] = JoinRequest{Sale: sale, User: seat.User, Resume: seat.Ticket, Epoch: seat.Epoch, Called: seat.Status == Turn, Connected: true}
+			reqs[i] = JoinRequest{
+				Sale: sale, User: seat.User, Resume: seat.Ticket, Epoch: seat.Epoch, Called: seat.Status == Turn, Connected: true,
+				Code: seat.Code, Address: seat.Address,
+			}
 		}
 		if _, errs := q.joinAt(ctx, sale, served, reqs); isNotHere(errs[0]) || CodeOf(errs[0]) == Unavailable {
 			return errs[0]
@@ -176,7 +221,17 @@ const (
 	codeNoItem     = -6
 	codeRecovering = -7
 	codeQty        = -8
+	codeBarred     = -9
+	codeOldRules   = -10
 )
+
+// flag is a truth as a script reads it.
+func flag(yes bool) int {
+	if yes {
+		return 1
+	}
+	return 0
+}
 
 // seatHead reads what join and look say of the sale.
 func (r *reply) seatHead(v any) Seat {

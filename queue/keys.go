@@ -24,9 +24,14 @@ type keys struct {
 	nodes   string // hash: node → until when it counts as living, in sale time
 	lost    string // bitmap: tickets that a loss of Redis took and nobody has taken back
 	leaves  string // string: 32 bytes a ticket, the entries of a lottery
-	draw    string // string: the numbers of the tickets of a lottery, then the tickets of the numbers, 4 bytes each
+	ranks   string // string: a byte a ticket, the priority with which it joined the lobby
+	draw    string // string: the numbers of the tickets of a lobby that was put in order, then the tickets of the numbers, 4 bytes each
 	dropout string // bitmap: tickets that were given up before a lottery's entries were frozen
 	leavers string // set: tickets that were given up after that and before the draw
+	codes   string // hash: code → uses and priority, as the settings say
+	used    string // hash: code → how many users have used it
+	coded   string // hash: user → the code that the user has used
+	address string // hash: address → the seats that were taken from it, those that have ended included
 	winners string // hash: user → mark of the live order
 	past    string // hash: user → mark of the order released last
 	outbox  string // stream: orders on their way to the broker
@@ -49,9 +54,14 @@ func keysOf(sale string) keys {
 		nodes:   prefix + "nodes",
 		lost:    prefix + "lost",
 		leaves:  prefix + "leaves",
+		ranks:   prefix + "ranks",
 		draw:    prefix + "draw",
 		dropout: prefix + "dropout",
 		leavers: prefix + "leavers",
+		codes:   prefix + "codes",
+		used:    prefix + "used",
+		coded:   prefix + "coded",
+		address: prefix + "addresses",
 		winners: prefix + "winners",
 		past:    prefix + "past",
 		outbox:  prefix + "outbox",
@@ -71,6 +81,6 @@ func (k keys) addressLimit(address string) string { return k.limit + "a:" + addr
 func (k keys) all() []string {
 	return []string{
 		k.meta, k.stock, k.seats, k.turns, k.gone, k.conn, k.away, k.recall, k.nodes, k.lost, k.leaves, k.draw, k.dropout,
-		k.leavers, k.winners, k.past, k.outbox, k.news, k.audit,
+		k.leavers, k.ranks, k.codes, k.used, k.coded, k.address, k.winners, k.past, k.outbox, k.news, k.audit,
 	}
 }

@@ -15,7 +15,7 @@ const (
 	tablePage = 1 << 20
 )
 
-// Freeze fixes who takes part in the draw of a lottery whose sale has opened, and sets Tickets, Live and Dropouts of the
+// Freeze fixes who takes part in the draw of a lottery whose sale has opened, and sets Tickets, Live, Dropouts and Ranks of the
 // draw. A draw that is frozen already, as the database has it, is taken to Redis as it is. It is false while there is
 // nothing to draw: before the opening, in a pause, and when it is drawn already. Doing it again gives the same. Errors:
 // Unavailable.
@@ -49,7 +49,11 @@ func (q *Queue) Freeze(ctx context.Context, draw Draw) (Draw, bool, error) {
 	if err != nil && err != redis.Nil { //nolint:errorlint // a nil reply is never wrapped
 		return draw, false, fmt.Errorf("read who left the lobby of sale %s: %w", draw.Sale, err)
 	}
-	draw.Tickets, draw.Live, draw.Dropouts = tickets, live, dropouts
+	ranks, err := q.rdb.Get(ctx, k.ranks).Bytes()
+	if err != nil && err != redis.Nil { //nolint:errorlint // a nil reply is never wrapped
+		return draw, false, fmt.Errorf("read the priorities in the lobby of sale %s: %w", draw.Sale, err)
+	}
+	draw.Tickets, draw.Live, draw.Dropouts, draw.Ranks = tickets, live, dropouts, ranks
 	if n := len(draw.LiveTickets()); int64(n) != live {
 		return draw, false, fmt.Errorf("sale %s has %d live entries, and %d are counted", draw.Sale, n, live)
 	}
@@ -88,26 +92,26 @@ func (d *Draw) Index(ticket int64) int64 {
 	return index
 }
 
-// Entries calls fn with the leaves of those who take part in a frozen draw, in the order of their tickets, some at a time.
+// Entries calls fn with the entries of those who take part in a frozen draw, in the order of their tickets, some at a time.
 // Errors: Unavailable, those of fn.
-func (q *Queue) Entries(ctx context.Context, draw *Draw, fn func([][32]byte) error) error {
+func (q *Queue) Entries(ctx context.Context, draw *Draw, fn func([]DrawEntry) error) error {
 	k := keysOf(draw.Sale)
 	for from := int64(0); from < draw.Tickets*32; from += leafPage {
 		page, err := q.rdb.GetRange(ctx, k.leaves, from, min(from+leafPage, draw.Tickets*32)-1).Bytes()
 		if err != nil {
 			return fmt.Errorf("read the entries of sale %s: %w", draw.Sale, err)
 		}
-		var leaves [][32]byte
+		var entries []DrawEntry
 		for i := int64(0); i < leafPage/32 && from/32+i < draw.Tickets; i++ {
 			if ticket := from/32 + i + 1; !draw.dropped(ticket) {
-				var leaf [32]byte // whatever was not written is zero
-				if at := i * 32; at < int64(len(page)) {
-					copy(leaf[:], page[at:])
+				entry := DrawEntry{Priority: draw.Priority(ticket)}
+				if at := i * 32; at < int64(len(page)) { // whatever was not written is zero
+					copy(entry.Leaf[:], page[at:])
 				}
-				leaves = append(leaves, leaf)
+				entries = append(entries, entry)
 			}
 		}
-		if err := fn(leaves); err != nil {
+		if err := fn(entries); err != nil {
 			return err
 		}
 	}
@@ -135,10 +139,19 @@ func (q *Queue) Draw(ctx context.Context, draw Draw, table []byte) error {
 	return r.err
 }
 
-// Table is what the scripts read of a drawn lottery, four bytes an entry: the number of each ticket, 0 for a dropout, then the
+// Table is what the scripts read of a lobby that is put in order, of a sale with that order of its line: four bytes an entry: the number of each ticket, 0 for a dropout, then the
 // ticket of each number. It takes tens of milliseconds for a million.
-func (d *Draw) Table() []byte {
-	tickets, order := d.LiveTickets(), DrawOrder(d.Seed, int(d.Live))
+func (d *Draw) Table(by LineOrder) []byte {
+	tickets := d.LiveTickets()
+	var order []uint32
+	if by == Lottery {
+		order = DrawOrder(d.Seed, int(d.Live))
+	} else {
+		for i := range tickets {
+			order = append(order, uint32(i))
+		}
+	}
+	RankOrder(order, d.Priorities())
 	table := make([]byte, 4*(d.Tickets+d.Live))
 	for place, index := range order {
 		ticket := tickets[index]

@@ -43,8 +43,10 @@ func freeze(t *testing.T, l *line, sale queue.Sale) queue.Draw {
 		t.Fatalf("the draw is due: %v, %v", due, err)
 	}
 	var leaves [][32]byte
-	if err := l.Entries(t.Context(), &draw, func(page [][32]byte) error {
-		leaves = append(leaves, page...)
+	if err := l.Entries(t.Context(), &draw, func(page []queue.DrawEntry) error {
+		for _, entry := range page {
+			leaves = append(leaves, entry.Hash())
+		}
 		return nil
 	}); err != nil {
 		t.Fatal(err)
@@ -133,7 +135,7 @@ func TestALotteryPutsTheLobbyInTheOrderThatIsDrawn(t *testing.T) {
 		}
 		draw.Seed = queue.DrawSeed(draw.Secret, draw.Root, "")
 		for range 2 {
-			if err := l.Draw(t.Context(), draw, draw.Table()); err != nil {
+			if err := l.Draw(t.Context(), draw, draw.Table(queue.Lottery)); err != nil {
 				t.Fatal(err)
 			}
 		}
@@ -195,7 +197,7 @@ func TestALotteryOutlivesTheLossOfRedis(t *testing.T) {
 		}
 		draw := freeze(t, l, sale)
 		draw.Seed = queue.DrawSeed(draw.Secret, draw.Root, "")
-		if err := l.Draw(t.Context(), draw, draw.Table()); err != nil {
+		if err := l.Draw(t.Context(), draw, draw.Table(queue.Lottery)); err != nil {
 			t.Fatal(err)
 		}
 		tick := queue.NewTicker(l.Queue, sale.ID)

@@ -832,7 +832,7 @@ func compareWithModel(t *rapid.T, l modelLine, done map[string]int) {
 				return
 			}
 			leaves := 0
-			must(any().Entries(ctx, &draw, func(page [][32]byte) error {
+			must(any().Entries(ctx, &draw, func(page []queue.DrawEntry) error {
 				leaves += len(page)
 				return nil
 			}), "read the entries")
@@ -841,7 +841,7 @@ func compareWithModel(t *rapid.T, l modelLine, done map[string]int) {
 				t.Fatalf("%d of %d tickets with %d entries take part, want %d of %d", draw.Live, draw.Tickets, leaves, want, m.issued)
 			}
 			for range rapid.IntRange(1, 2).Draw(t, "times") {
-				must(any().Draw(ctx, draw, draw.Table()), "draw")
+				must(any().Draw(ctx, draw, draw.Table(queue.Lottery)), "draw")
 			}
 			m.draw(queue.DrawOrder(draw.Seed, int(draw.Live)))
 		},

@@ -8,6 +8,7 @@ import (
 	"math/rand/v2"
 	"strconv"
 	"sync"
+	"sync/atomic"
 	"time"
 
 	"github.com/prometheus/client_golang/prometheus"
@@ -44,6 +45,7 @@ type Queue struct {
 type lane struct {
 	joins *gather[JoinRequest, Seat]
 	looks *gather[string, Seat]
+	rules atomic.Pointer[rules] // by which the last joins were judged; nil = the sale has had no lists so far
 	grabs *gather[grabCall, Grabbed]
 }
 

@@ -32,6 +32,7 @@ type Sale struct {
 	Limit    int64     `json:"limit"` // units one order may have
 	Line     Line      `json:"line"`
 	Hold     Duration  `json:"hold"` // how long an order may stay unpaid; 0 = orders need no payment
+	Access   Access    `json:"access,omitzero"`
 
 	// Commitment is of a lottery the SHA-256 of its secret, in hex. It is no part of a sale file.
 	Commitment string `json:"commitment,omitempty"`
@@ -60,6 +61,12 @@ func (l Line) figures() [3]float64 { return [3]float64{float64(l.Rate), float64(
 
 // SamePace says whether two lines move as fast as one another, as far as their settings go.
 func (l Line) SamePace(other Line) bool { return l.figures() == other.figures() }
+
+// Sorted says that the lobby is put in order when the sale opens, so that its seats have no numbers before: by a draw, or by
+// the priority of codes.
+func (s *Sale) Sorted() bool {
+	return s.Line.Order == Lottery || s.Line.Order == FIFO && s.Access.Prioritised()
+}
 
 // Item returns the item with that id.
 func (s *Sale) Item(id string) (Item, bool) {

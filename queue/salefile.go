@@ -59,13 +59,16 @@ func ParseSale(data []byte) (*SaleFile, error) {
 		"limit":     func(n *node) { s.Limit = d.int(n, 1, mostLimit) },
 		"line":      func(n *node) { d.line(n, &s.Line) },
 		"hold":      func(n *node) { s.Hold = d.duration(n, 0, 30*24*time.Hour) },
-		"access":    func(n *node) { d.access(n) },
+		"access":    func(n *node) { d.access(n, &s.Access) },
 	}, func(missing func(string)) {
 		for _, name := range []string{"id", "items", "opens_at", "closes_at"} {
 			missing(name)
 		}
 		defaults(root, s)
 	})
+	if d.err == nil && s.Line.Order == Off && !s.Access.open() {
+		d.fail(root.child("access"), "needs a line: with line.order off there are no seats that it could decide about, and everybody may grab")
+	}
 	if d.err == nil && !f.opens.relative && !f.closes.relative && !f.closes.at.After(f.opens.at) {
 		d.fail(f.closes.node, "must be later than opens_at")
 	}
@@ -131,6 +134,17 @@ func (f *SaleFile) Resolve(now time.Time, before *Sale) (Sale, error) {
 			s.ClosesAt.Format(time.RFC3339), s.OpensAt.Format(time.RFC3339)))
 		return Sale{}, d.err
 	}
+	if n, kept := s.Access.Codes.kept(); kept {
+		if before == nil || int64(len(before.Access.Codes)) != n {
+			have := 0
+			if before != nil {
+				have = len(before.Access.Codes)
+			}
+			return Sale{}, &Error{Code: Conflict, Message: fmt.Sprintf(
+				"access.codes says that %d codes are kept, and the sale has %d: read the sale again, or list the codes", n, have)}
+		}
+		s.Access.Codes = before.Access.Codes
+	}
 	return s, nil
 }
 
@@ -184,15 +198,6 @@ func (d *decoder) line(n *node, line *Line) {
 		"turn":   func(n *node) { line.Turn = d.duration(n, time.Second, 24*time.Hour) },
 		"grace":  func(n *node) { line.Grace = d.duration(n, 0, 24*time.Hour) },
 	}, nil)
-}
-
-// access refuses what this version cannot enforce: a rule that is accepted and then ignored would let everybody in.
-func (d *decoder) access(n *node) {
-	for _, rule := range n.children {
-		if !rule.value.empty() {
-			d.fail(rule.value, "is not supported yet: leave it out, because a rule that is not enforced would let everybody in")
-		}
-	}
 }
 
 // currency reads an ISO 4217 code.

@@ -124,7 +124,26 @@ func TestABrokenSaleFileNamesTheLineAndTheField(t *testing.T) {
 		"a relative end before":        {"id: a\nitems: [{stock: 5}]\nopens_at: +15s\ncloses_at: +10s\n", "line 4: closes_at must be later"},
 		"a bare number as duration":    {change("turn: 60s", "turn: 60"), `line 18: line.turn must be a time from 1s to 24h0m0s, written like 90s, 10m or 1h30m, not "60"`},
 		"an unknown order":             {change("order: fifo", "order: random"), `line 14: line.order must be fifo, lottery or off, not "random"`},
-		"a rule that is not enforced":  {change("codes: [ ]", "codes: [ {code: a} ]"), "access.codes is not supported yet"},
+		"a code that is too short":     {change("codes: [ ]", "codes: [ {code: abc} ]"), "line 22: access.codes[0].code must be 4 to 64 ASCII letters, digits and signs, without spaces"},
+		"a code with a space":          {change("codes: [ ]", "codes: [ {code: secret word} ]"), "access.codes[0].code must be 4 to 64"},
+		"a code that is too long":      {change("codes: [ ]", "codes: [ {code: "+strings.Repeat("x", 65)+"} ]"), "access.codes[0].code must be 4 to 64"},
+		"a code of another script":     {change("codes: [ ]", "codes: [ {code: 邀请码邀请码} ]"), "access.codes[0].code must be 4 to 64"},
+		"codes without a code":         {change("codes: [ ]", "codes: [ {uses: 3} ]"), "access.codes[0].code is missing"},
+		"a code twice":                 {change("codes: [ ]", "codes:\n    - { code: abcd }\n    - { code: abcd }"), "line 24: access.codes[1] has the code that stands on line 23 already"},
+		"negative uses":                {change("codes: [ ]", "codes: [ {code: abcd, uses: -1} ]"), "access.codes[0].uses must be a whole number from 0 to 100000000"},
+		"a priority beyond a byte":     {change("codes: [ ]", "codes: [ {code: abcd, priority: 256} ]"), "access.codes[0].priority must be a whole number from 0 to 255"},
+		"codes that are a text":        {change("codes: [ ]", "codes: some"), "access.codes must be a list, not a text"},
+		"too many codes":               {change("codes: [ ]", "codes: ["+strings.Repeat("{code: abcd},", 10_001)+"]"), "access.codes must have at most 10000 codes, not 10001"},
+		"a range that is none":         {change("codes: [ ]", "allow: [ 10.0.0.0/33 ]"), "access.allow[0] looks like an address or a range and is none"},
+		"an address that is none":      {change("codes: [ ]", "deny: [ ann, 10.0.0.256 ]"), "line 22: access.deny[1] looks like an address or a range and is none"},
+		"a range with bits beyond":     {change("codes: [ ]", "deny: [ 10.1.2.3/8 ]"), "access.deny[0] is 10.1.2.3/8, which has bits beyond its length: write 10.0.0.0/8"},
+		"an empty user":                {change("codes: [ ]", "deny: [ '' ]"), "access.deny[0] must be a user id of 1 to 128 bytes, an address, or a range"},
+		"too many seats of an address": {change("seats_per_address: 0", "seats_per_address: 101"), "access.seats_per_address must be a whole number from 0 to 100"},
+		"a verifier in the open":       {change(`challenge_url: ""`, "challenge_url: http://verifier.example/"), "access.challenge_url must be an https URL"},
+		"a verifier that is no URL":    {change(`challenge_url: ""`, "challenge_url: turnstile"), "access.challenge_url must be an https URL"},
+		"a verifier with a password":   {change(`challenge_url: ""`, "challenge_url: https://a:b@verifier.example/"), "without a name and password"},
+		"a rule that there is not":     {change("codes: [ ]", "invite: [ ]"), "access.invite is not a known field; there are allow, challenge_url, codes, deny, seats_per_address"},
+		"rules without a line":         {strings.Replace(change("codes: [ ]", "deny: [ ann ]"), "order: fifo", "order: off", 1), "access needs a line"},
 		"a list for a text":            {change("currency: CNY", "currency: [CNY]"), "line 8: currency must be text, not list"},
 		"a currency in words":          {change("currency: CNY", "currency: yuan"), "currency must be a currency code"},
 		"broken YAML":                  {"id: [a\n", "the sale file cannot be read"},
@@ -145,6 +164,72 @@ func TestABrokenSaleFileNamesTheLineAndTheField(t *testing.T) {
 				t.Fatalf("got %q, want it to say %q", err, test.want)
 			}
 		})
+	}
+}
+
+func TestASaleFileSaysWhoMayTakeASeat(t *testing.T) {
+	t.Parallel()
+	text := strings.Replace(phoneX, "  codes: [ ]\n  seats_per_address: 0\n  challenge_url: \"\"\n", `  codes:
+    - { code: EARLY-2026, uses: 500, priority: 2 }
+    - { code: 00123456 }
+    - code: "for everybody else!"
+      uses: 0
+  allow: [ 192.0.2.0/24, "2001:db8::/32", ann ]
+  deny: [ 192.0.2.7, google:12345 ]
+  seats_per_address: 4
+  challenge_url: https://challenges.cloudflare.com/turnstile/v0/siteverify
+`, 1)
+	text = strings.Replace(text, "for everybody else!", "for-everybody-else!", 1)
+	sale := parse(t, text)
+	want := queue.Access{
+		Codes: queue.Codes{
+			{Code: "EARLY-2026", Uses: 500, Priority: 2}, {Code: "00123456", Uses: 1}, {Code: "for-everybody-else!", Uses: 0},
+		},
+		Allow: []string{"192.0.2.0/24", "2001:db8::/32", "ann"}, Deny: []string{"192.0.2.7", "google:12345"},
+		SeatsPerAddress: 4, ChallengeURL: "https://challenges.cloudflare.com/turnstile/v0/siteverify",
+	}
+	if diff := cmp.Diff(want, sale.Access); diff != "" {
+		t.Fatal(diff)
+	}
+	// What is stored, and what is read of it again.
+	data, err := json.Marshal(sale)
+	if err != nil {
+		t.Fatal(err)
+	}
+	var stored queue.Sale
+	if err := json.Unmarshal(data, &stored); err != nil {
+		t.Fatal(err)
+	}
+	if diff := cmp.Diff(sale, stored); diff != "" {
+		t.Fatal(diff)
+	}
+}
+
+// TestCodesAreKeptByAFileThatDoesNotShowThem: what an operator reads of a sale can be applied again, and changes no code.
+func TestCodesAreKeptByAFileThatDoesNotShowThem(t *testing.T) {
+	t.Parallel()
+	sale := parse(t, strings.Replace(phoneX, "codes: [ ]", "codes: [ {code: SECRET-A}, {code: SECRET-B, uses: 9} ]", 1))
+	data, err := json.Marshal(sale.Hidden())
+	if err != nil || strings.Contains(string(data), "SECRET") || !strings.Contains(string(data), `"codes":"2 kept"`) {
+		t.Fatalf("shown is %s, %v", data, err)
+	}
+	file, err := queue.ParseSale(data)
+	if err != nil {
+		t.Fatal(err)
+	}
+	again, err := file.Resolve(time.Now(), &sale)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if diff := cmp.Diff(sale, again); diff != "" {
+		t.Fatal(diff)
+	}
+	changed := sale
+	changed.Access.Codes = sale.Access.Codes[:1]
+	for what, before := range map[string]*queue.Sale{"of a sale that is new": nil, "whose codes have changed since": &changed} {
+		if _, err := file.Resolve(time.Now(), before); queue.CodeOf(err) != queue.Conflict || !strings.Contains(err.Error(), "2 codes are kept") {
+			t.Errorf("codes %s are kept: %v", what, err)
+		}
 	}
 }
 

@@ -44,10 +44,6 @@ func (n *node) child(name string) *node {
 	return nil
 }
 
-func (n *node) empty() bool {
-	return n.null || n.scalar == "" && len(n.children) == 0 && len(n.list) == 0 || n.scalar == "0"
-}
-
 // parseNode reads YAML, of which JSON is a part.
 func parseNode(data []byte) (*node, error) {
 	decoder := yaml.NewDecoder(bytes.NewReader(data))

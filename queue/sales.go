@@ -69,7 +69,7 @@ func (q *Queue) Install(ctx context.Context, sale Sale, reach Reach) error {
 	if err != nil || !open || !draw.Drawn() {
 		return err
 	}
-	return q.Draw(ctx, draw, draw.Table())
+	return q.Draw(ctx, draw, draw.Table(sale.Line.Order))
 }
 
 // Reach is how far the line of a sale had got when that was written down last: after a loss of Redis, numbers are given
@@ -113,13 +113,16 @@ func (q *Queue) Reach(ctx context.Context, id string) (Reach, error) {
 }
 
 // Apply changes the settings of a sale, or installs it. It is idempotent. Of a sale that can be joined already, only
-// title, closes_at, prices, the line's figures, hold and stock can change; stock not below what was sold. Errors:
-// Conflict with the reason, Unavailable.
+// title, closes_at, prices, the line's figures, hold, access rules and stock can change; stock not below what was sold, and
+// access rules for those who join from then on. Errors: Conflict with the reason, Unavailable.
 func (q *Queue) Apply(ctx context.Context, sale Sale) error {
 	return q.apply(ctx, sale, "change", Reach{})
 }
 
 func (q *Queue) apply(ctx context.Context, sale Sale, mode string, reach Reach) error {
+	if _, kept := sale.Access.Codes.kept(); kept {
+		return fmt.Errorf("apply sale %s: its codes are not known", sale.ID)
+	}
 	spec, err := json.Marshal(sale)
 	if err != nil {
 		return fmt.Errorf("write the settings of sale %s: %w", sale.ID, err)
@@ -129,21 +132,21 @@ func (q *Queue) apply(ctx context.Context, sale Sale, mode string, reach Reach) 
 	if sale.Lobby > 0 {
 		lobby = sale.OpensAt.UnixMilli() - sale.Lobby.Milliseconds()
 	}
-	paused := 0
-	if reach.Paused {
-		paused = 1
-	}
 	args := []any{
 		mode, spec, sale.OpensAt.UnixMilli(), sale.ClosesAt.UnixMilli(), lobby, string(sale.Line.Order), sale.Limit,
 		sale.Line.Rate, sale.Line.Active, strconv.FormatFloat(sale.Line.Ratio, 'f', -1, 64),
-		sale.Line.Turn.Milliseconds(), sale.Hold.Milliseconds(), max(1, reach.Epoch), reach.Issued, reach.Served, paused, reach.Calling,
-		sale.Line.Grace.Milliseconds(),
+		sale.Line.Turn.Milliseconds(), sale.Hold.Milliseconds(), max(1, reach.Epoch), reach.Issued, reach.Served, flag(reach.Paused), reach.Calling,
+		sale.Line.Grace.Milliseconds(), flag(len(sale.Access.Allow)+len(sale.Access.Deny) > 0), flag(sale.Access.ChallengeURL != ""),
+		sale.Access.SeatsPerAddress, flag(sale.Line.Order == FIFO && sale.Sorted()), len(sale.Access.Codes),
+	}
+	for _, code := range sale.Access.Codes {
+		args = append(args, code.Code, fmt.Sprintf("%d|%d", code.Uses, code.Priority))
 	}
 	for _, item := range sale.Items {
 		args = append(args, item.ID, item.Stock)
 	}
 	v, err := q.run(ctx, "apply", []string{k.meta, k.stock, k.seats, k.turns, k.winners, k.past, k.gone, k.news, k.lost, k.dropout,
-		k.conn, k.away, k.recall, k.nodes, k.leaves, k.draw, k.leavers}, args)
+		k.codes, k.conn, k.away, k.recall, k.nodes, k.leaves, k.draw, k.leavers, k.used, k.coded, k.address, k.ranks}, args)
 	if err != nil {
 		return err
 	}

@@ -1,6 +1,9 @@
 package queue
 
-import "time"
+import (
+	"net/netip"
+	"time"
+)
 
 // SeatStatus is where a user stands in a sale.
 type SeatStatus int
@@ -33,6 +36,10 @@ type Seat struct {
 	// paused.
 	Deadline int64
 
+	// What the seat was taken with, as far as Join knows it; kept so that Reclaim can say it again.
+	Code    string // the code that the user has used; "" = none
+	Address string // the address limit's address of the last request
+
 	// Of the sale, at that moment.
 	State   State
 	Stock   StockState
@@ -44,11 +51,16 @@ type Seat struct {
 type JoinRequest struct {
 	Sale    string
 	User    string
-	Address string // client address, for the address limit; "" = not limited
+	Address string // client address, for the limit of requests and that of seats; "" = not limited
 	Resume  int64  // the ticket of the seat token that the caller holds; such a call never takes a new seat. 0 = none
 	Epoch   int64  // of that token: a ticket of the epoch before this one is taken back
 	Called  bool   // the seat is known to have had a turn, and is to have one again
 	Leaf    []byte // the entry, 32 bytes, should it be one of a lottery
+
+	// What a new seat may depend on; see Access.
+	Peer   netip.Addr // the client's own address, for the lists; the zero value is on none
+	Code   string
+	Solved bool // a call before this one was refused for the want of a challenge alone, and that is solved since
 
 	// Who asks is here: over a connection of this node, until Tell says otherwise, or by a poll that is good for so long.
 	// Of a seat that neither is ever said of, nobody goes away.

@@ -48,8 +48,8 @@ type Snapshot struct {
 	// Rate is how many turns a second were given lately; 0 when none were.
 	Rate float64
 
-	Drawn  bool // of a lottery: the numbers are known
-	Frozen bool // of a lottery: nobody else takes part in the draw
+	Drawn  bool // of a lobby that is put in order: the numbers are known
+	Frozen bool // of such a lobby: nobody else takes part
 	Paused bool // whatever State says: a sale can be paused before it opens
 
 	gone   *numberSet // of the line from the cursor on
@@ -62,10 +62,10 @@ func (s *Snapshot) Stands(before *Snapshot) bool {
 		s.gone == before.gone && s.recall == before.recall
 }
 
-// Undrawn says that a sale has opened and its lottery is to be drawn now.
+// Undrawn says that a sale has opened and its lobby is to be put in order now.
 func (s *Snapshot) Undrawn() bool { return s.opened() && !s.Paused }
 
-// Told is the state as people are told it. The lobby of a lottery lasts until the draw; where nothing but a pause keeps that
+// Told is the state as people are told it. A lobby that is put in order lasts until that is done; where nothing but a pause keeps that
 // from being made, they are told of the pause.
 func (s *Snapshot) Told() State {
 	if s.opened() && s.Paused {
@@ -74,9 +74,9 @@ func (s *Snapshot) Told() State {
 	return s.State
 }
 
-// opened says that a sale has opened whose lottery is not drawn.
+// opened says that a sale has opened whose lobby is not in order yet.
 func (s *Snapshot) opened() bool {
-	return s.Sale.Line.Order == Lottery && !s.Drawn && s.State == Lobby && s.At >= s.Sale.OpensAt.UnixMilli()
+	return s.Sale.Sorted() && !s.Drawn && s.State == Lobby && s.At >= s.Sale.OpensAt.UnixMilli()
 }
 
 // Units is what is left of all items together.

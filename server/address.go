@@ -45,6 +45,15 @@ func parsePrefix(text string) (netip.Prefix, error) {
 	return prefix.Masked(), err
 }
 
+// clientOf is the client's own address; the zero value where it is none.
+func clientOf(c echo.Context) netip.Addr {
+	addr, err := netip.ParseAddr(c.RealIP())
+	if err != nil {
+		return netip.Addr{}
+	}
+	return addr
+}
+
 // addressOf is the client's address as limits count it.
 func addressOf(c echo.Context) string {
 	text := c.RealIP()

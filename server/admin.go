@@ -106,6 +106,7 @@ type adminView struct {
 	Limit    int64            `json:"limit"`
 	Line     queue.Line       `json:"line"`
 	Hold     queue.Duration   `json:"hold"`
+	Access   queue.Access     `json:"access,omitzero"` // of the codes, only how many there are
 	State    queue.State      `json:"state,omitempty"`
 	Stock    queue.StockState `json:"stock,omitempty"`
 	Waiting  *int64           `json:"waiting,omitempty"`
@@ -138,6 +139,7 @@ func (s *Server) viewForAdmin(sale queue.Sale, state queue.State) adminView {
 		Limit:    sale.Limit,
 		Line:     sale.Line,
 		Hold:     sale.Hold,
+		Access:   sale.Hidden().Access,
 		State:    state,
 	}
 	snap := s.opts.Snapshots.Snapshot(sale.ID)

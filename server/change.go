@@ -312,14 +312,21 @@ func (s *Server) recoverSale(c echo.Context) error {
 // not told to the caller as one.
 func (s *Server) record(c echo.Context, action, sale string, before, after *queue.Sale) {
 	ctx := context.WithoutCancel(c.Request().Context())
+	hidden := func(sale *queue.Sale) *queue.Sale {
+		if sale == nil {
+			return nil
+		}
+		shown := sale.Hidden() // codes are secrets, and the log is for everybody who looks after sales
+		return &shown
+	}
 	change := Change{
 		At:      s.now().UnixMilli(),
 		Who:     "admin",
 		Address: c.RealIP(),
 		Action:  action,
 		Sale:    sale,
-		Before:  before,
-		After:   after,
+		Before:  hidden(before),
+		After:   hidden(after),
 	}
 	attrs := []any{
 		slog.String("action", action), slog.String("sale", sale), slog.String("address", change.Address),

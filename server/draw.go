@@ -22,21 +22,23 @@ type drawView struct {
 	Beacon     string `json:"beacon"`
 	Count      int64  `json:"count,omitempty"` // entries, from frozen on
 	Root       string `json:"root,omitempty"`
-	Value      string `json:"value,omitempty"`  // of the beacon
-	Secret     string `json:"secret,omitempty"` // from drawn on
+	Priorities bool   `json:"priorities,omitempty"` // some entries have a priority
+	Value      string `json:"value,omitempty"`      // of the beacon
+	Secret     string `json:"secret,omitempty"`     // from drawn on
 	Seed       string `json:"seed,omitempty"`
 }
 
 // entryView is the caller's own entry, and what shows that it took part.
 type entryView struct {
-	Sale   string   `json:"sale"`
-	User   string   `json:"user"`
-	Nonce  string   `json:"nonce"`
-	Leaf   string   `json:"leaf"`
-	Index  int64    `json:"index"` // among the entries, from 0
-	Count  int64    `json:"count"`
-	Path   []string `json:"path"`
-	Number int64    `json:"number,omitempty"` // the place that was drawn, from 1
+	Sale     string   `json:"sale"`
+	User     string   `json:"user"`
+	Nonce    string   `json:"nonce"`
+	Leaf     string   `json:"leaf"`
+	Priority uint8    `json:"priority,omitempty"`
+	Index    int64    `json:"index"` // among the entries, from 0
+	Count    int64    `json:"count"`
+	Path     []string `json:"path"`
+	Number   int64    `json:"number,omitempty"` // the place that was drawn, from 1
 }
 
 // showDraw is GET /sales/{sale}/draw.
@@ -49,6 +51,7 @@ func (s *Server) showDraw(c echo.Context) error {
 	view := drawView{Sale: draw.Sale, State: "committed", Commitment: hex.EncodeToString(commitment[:]), Beacon: draw.Beacon}
 	if draw.Frozen() {
 		view.State, view.Count, view.Root = "frozen", draw.Live, hex.EncodeToString(draw.Root[:])
+		view.Priorities = draw.Priorities() != nil
 	}
 	if draw.Drawn() {
 		view.State, view.Value = "drawn", draw.Value
@@ -58,7 +61,8 @@ func (s *Server) showDraw(c echo.Context) error {
 	return c.JSON(http.StatusOK, view)
 }
 
-// listEntrants is GET /sales/{sale}/draw/entrants: the entry of each who took part, a line each, in hex.
+// listEntrants is GET /sales/{sale}/draw/entrants: the entry of each who took part, a line each, in hex, and behind a space
+// the priority of those who have one.
 func (s *Server) listEntrants(c echo.Context) error {
 	ctx := c.Request().Context()
 	draw, err := s.frozenDraw(ctx, c.Param("sale"))
@@ -70,12 +74,16 @@ func (s *Server) listEntrants(c echo.Context) error {
 	// A million entries take a while, and longer than other answers may.
 	_ = http.NewResponseController(c.Response()).SetWriteDeadline(time.Now().Add(10 * time.Minute))
 	w := bufio.NewWriterSize(c.Response(), 64<<10)
-	err = s.line.Entries(ctx, draw, func(leaves [][32]byte) error {
+	err = s.line.Entries(ctx, draw, func(entries []queue.DrawEntry) error {
 		var line [65]byte
 		line[64] = '\n'
-		for _, leaf := range leaves {
-			hex.Encode(line[:], leaf[:])
-			if _, err := w.Write(line[:]); err != nil {
+		for _, entry := range entries {
+			hex.Encode(line[:], entry.Leaf[:])
+			text := line[:]
+			if entry.Priority > 0 {
+				text = fmt.Appendf(nil, "%s %d\n", line[:64], entry.Priority)
+			}
+			if _, err := w.Write(text); err != nil {
 				return err
 			}
 		}
@@ -85,6 +93,17 @@ func (s *Server) listEntrants(c echo.Context) error {
 		return err
 	}
 	return w.Flush()
+}
+
+// listPriorities is GET /sales/{sale}/draw/priorities: a byte for each entry, its priority; nothing when none has any. It is for
+// those who repeat the draw without all the entries.
+func (s *Server) listPriorities(c echo.Context) error {
+	draw, err := s.frozenDraw(c.Request().Context(), c.Param("sale"))
+	if err != nil {
+		return err
+	}
+	c.Response().Header().Set(echo.HeaderCacheControl, "public, max-age=3600")
+	return c.Blob(http.StatusOK, echo.MIMEOctetStream, draw.Priorities())
 }
 
 // showEntry is GET /sales/{sale}/draw/mine.
@@ -110,13 +129,14 @@ func (s *Server) showEntry(c echo.Context) error {
 	if err != nil {
 		return err
 	}
-	leaf := tree.Leaf(int(index))
-	nonce, known := s.identities.nonceOf(leaf, sale, who.User)
+	entry := queue.DrawEntry{Priority: draw.Priority(seat.Ticket)}
+	nonce, known := s.identities.nonceOf(tree.Leaf(int(index)), entry.Priority, sale, who.User)
 	if !known {
 		return fmt.Errorf("the entry of ticket %d of sale %s is not the one of its user", seat.Ticket, sale)
 	}
+	entry.Leaf = queue.Leaf(who.User, nonce)
 	view := entryView{
-		Sale: sale, User: who.User, Nonce: hex.EncodeToString(nonce[:]), Leaf: hex.EncodeToString(leaf[:]),
+		Sale: sale, User: who.User, Nonce: hex.EncodeToString(nonce[:]), Leaf: hex.EncodeToString(entry.Leaf[:]), Priority: entry.Priority,
 		Index: index, Count: draw.Live, Path: []string{}, Number: seat.Number,
 	}
 	for _, hash := range tree.Path(int(index)) {

@@ -27,10 +27,11 @@ const (
 	drawTimeout = time.Minute
 )
 
-// commit makes the secret of a lottery, once, and notes its hash in the settings of the sale.
+// commit makes the secret of a lottery, once, and notes its hash in the settings of the sale. A lobby that priorities put in
+// order is kept where draws are, so it gets one too, which decides nothing.
 func (s *Server) commit(ctx context.Context, sale *queue.Sale) error {
 	sale.Commitment = ""
-	if sale.Line.Order != queue.Lottery {
+	if !sale.Sorted() {
 		return nil
 	}
 	if s.opts.Draws == nil {
@@ -44,14 +45,18 @@ func (s *Server) commit(ctx context.Context, sale *queue.Sale) error {
 	if err != nil {
 		return err
 	}
-	commitment := queue.Commitment(draw.Secret)
-	sale.Commitment = hex.EncodeToString(commitment[:])
+	if sale.Line.Order == queue.Lottery {
+		commitment := queue.Commitment(draw.Secret)
+		sale.Commitment = hex.EncodeToString(commitment[:])
+	}
 	return nil
 }
 
-func errNoDraws() error { return invalid("line.order: this server cannot draw lotteries") }
+func errNoDraws() error {
+	return invalid("line.order and access.codes: this server cannot draw lotteries, nor put a lobby in order by priority")
+}
 
-// drawer draws the lotteries of sales that have opened. Every node has one; which of them does it makes no difference.
+// drawer draws the lotteries of sales that have opened, and puts lobbies in order by priority. Every node has one; which of them does it makes no difference.
 type drawer struct {
 	server *Server
 
@@ -85,6 +90,10 @@ func (d *drawer) wake(sale string) {
 // the root.
 func (d *drawer) draw(ctx context.Context, sale string) error {
 	s := d.server
+	settings, err := s.settings(ctx, sale)
+	if err != nil {
+		return err
+	}
 	first, err := s.line.Lease(ctx, "draw:"+sale, s.leaseName, drawLease)
 	if err != nil || !first {
 		return err
@@ -118,13 +127,13 @@ func (d *drawer) draw(ctx context.Context, sale string) error {
 		}
 	}
 	rooted := time.Now()
-	table := draw.Table()
+	table := draw.Table(settings.Line.Order)
 	shuffled := time.Now()
 	if err := s.line.Draw(ctx, draw, table); err != nil {
 		return err
 	}
 	s.opts.Snapshots.Kick(sale)
-	s.log.Info("the lottery is drawn", "sale", sale, "entries", draw.Live, "root", hex.EncodeToString(draw.Root[:]),
+	s.log.Info("the lobby is put in order", "sale", sale, "order", settings.Line.Order, "entries", draw.Live, "root", hex.EncodeToString(draw.Root[:]),
 		"rooted_ms", rooted.Sub(begun).Milliseconds(), "shuffled_ms", shuffled.Sub(rooted).Milliseconds(),
 		"written_ms", time.Since(shuffled).Milliseconds())
 	return nil
@@ -133,8 +142,10 @@ func (d *drawer) draw(ctx context.Context, sale string) error {
 // treeOf reads the entries of a frozen draw.
 func treeOf(ctx context.Context, line line, draw *queue.Draw) (*queue.MerkleTree, error) {
 	leaves := make([][32]byte, 0, draw.Live)
-	err := line.Entries(ctx, draw, func(page [][32]byte) error {
-		leaves = append(leaves, page...)
+	err := line.Entries(ctx, draw, func(page []queue.DrawEntry) error {
+		for _, entry := range page {
+			leaves = append(leaves, entry.Hash())
+		}
 		return nil
 	})
 	if err != nil {

@@ -51,11 +51,11 @@ func (s *Server) dryRun(c echo.Context, file *queue.SaleFile) error {
 // committed notes the commitment of a lottery that has one already. Unlike commit it makes none.
 func (s *Server) committed(ctx context.Context, sale *queue.Sale) error {
 	sale.Commitment = ""
+	if sale.Sorted() && s.opts.Draws == nil {
+		return errNoDraws()
+	}
 	if sale.Line.Order != queue.Lottery {
 		return nil
-	}
-	if s.opts.Draws == nil {
-		return errNoDraws()
 	}
 	draw, there, err := s.opts.Draws.DrawOf(ctx, sale.ID)
 	if err == nil && there {

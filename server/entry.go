@@ -27,9 +27,9 @@ func (s *Server) leaf(sale *queue.Sale, user string) []byte {
 }
 
 // nonceOf finds the nonce behind an entry, which may have been made with a secret that does not sign any more.
-func (i *Identities) nonceOf(leaf [32]byte, sale, user string) ([16]byte, bool) {
+func (i *Identities) nonceOf(hash [32]byte, priority uint8, sale, user string) ([16]byte, bool) {
 	for _, key := range i.entries {
-		if nonce := i.nonce(key, sale, user); queue.Leaf(user, nonce) == leaf {
+		if nonce := i.nonce(key, sale, user); (queue.DrawEntry{Leaf: queue.Leaf(user, nonce), Priority: priority}).Hash() == hash {
 			return nonce, true
 		}
 	}

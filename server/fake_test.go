@@ -64,9 +64,11 @@ func (f *fakeLine) Lease(context.Context, string, string, time.Duration) (bool, 
 func (f *fakeLine) Freeze(_ context.Context, draw queue.Draw) (queue.Draw, bool, error) {
 	return draw, false, nil
 }
-func (f *fakeLine) Entries(context.Context, *queue.Draw, func([][32]byte) error) error { return nil }
-func (f *fakeLine) Draw(context.Context, queue.Draw, []byte) error                     { return nil }
-func (f *fakeLine) Reclaim(context.Context, string, int64, []queue.Seat) error         { return nil }
+func (f *fakeLine) Entries(context.Context, *queue.Draw, func([]queue.DrawEntry) error) error {
+	return nil
+}
+func (f *fakeLine) Draw(context.Context, queue.Draw, []byte) error             { return nil }
+func (f *fakeLine) Reclaim(context.Context, string, int64, []queue.Seat) error { return nil }
 func (f *fakeLine) Grab(_ context.Context, req queue.GrabRequest) (queue.Grabbed, error) {
 	return f.grab(req)
 }

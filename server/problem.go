@@ -35,13 +35,14 @@ const retrySpread = time.Second
 
 // problem is a failure as RFC 9457 writes it.
 type problem struct {
-	Type         string     `json:"type"`
-	Title        string     `json:"title"` // of the code, in the caller's language
-	Status       int        `json:"status"`
-	Detail       string     `json:"detail,omitempty"` // of this one failure
-	Code         queue.Code `json:"code"`
-	Instance     string     `json:"instance"` // the request id
-	RetryAfterMS int64      `json:"retry_after_ms,omitempty"`
+	Type         string       `json:"type"`
+	Title        string       `json:"title"` // of the code, in the caller's language
+	Status       int          `json:"status"`
+	Detail       string       `json:"detail,omitempty"` // of this one failure
+	Code         queue.Code   `json:"code"`
+	Reason       queue.Reason `json:"reason,omitempty"` // of forbidden: the access rule
+	Instance     string       `json:"instance"`         // the request id
+	RetryAfterMS int64        `json:"retry_after_ms,omitempty"`
 }
 
 // fail answers with the problem that err is. What is no *queue.Error says nothing about the outcome, so it reads as
@@ -62,6 +63,7 @@ func (s *Server) fail(err error, c echo.Context) {
 		Status:   status,
 		Detail:   e.Message,
 		Code:     e.Code,
+		Reason:   e.Reason,
 		Instance: id,
 	}
 	header := c.Response().Header()

@@ -123,6 +123,9 @@ func (r *room) learn(here *seat, found queue.Seat) {
 	if r.numbers[here.Number] == here {
 		delete(r.numbers, here.Number)
 	}
+	if found.Address == "" { // it was looked at, and only joining tells these
+		found.Code, found.Address = here.Code, here.Address
+	}
 	here.Seat = found
 	if here.Number > 0 {
 		r.numbers[here.Number] = here

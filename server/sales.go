@@ -31,7 +31,8 @@ type saleView struct {
 	Rate       float64          `json:"rate"`    // turns given a second, as seen lately
 	Limit      int64            `json:"limit"`   // units one order may have
 	Line       lineView         `json:"line"`
-	Hold       int64            `json:"hold"` // how long an order may stay unpaid; 0 = orders need no payment
+	Hold       int64            `json:"hold"`             // how long an order may stay unpaid; 0 = orders need no payment
+	Access     *accessView      `json:"access,omitempty"` // what a new seat is asked for; absent = nothing
 	ServerTime int64            `json:"server_time,omitempty"`
 }
 
@@ -68,6 +69,7 @@ func viewOf(snap *queue.Snapshot) saleView {
 		Limit:    sale.Limit,
 		Line:     lineView{Order: sale.Line.Order, Grace: sale.Line.Grace.Milliseconds()},
 		Hold:     sale.Hold.Milliseconds(),
+		Access:   viewOfAccess(&sale.Access),
 	}
 	if sale.Line.Order == queue.Lottery {
 		view.Line.Commitment, view.Line.Beacon = sale.Commitment, queue.NoBeacon

@@ -26,7 +26,7 @@ const pollSlowest = 10 * time.Second
 type seatRequest struct {
 	Seat string `json:"seat"` // a seat token: ask for that seat, and for no new one
 
-	// No sale asks for these yet; clients may send them to any.
+	// What a sale may ask for; clients may send them to any.
 	Code      string `json:"code"`
 	Challenge string `json:"challenge"`
 }
@@ -42,13 +42,13 @@ func (s *Server) joinSeat(c echo.Context) error {
 	if err := readJSON(c, &body); err != nil {
 		return err
 	}
-	req := queue.JoinRequest{Sale: sale, User: who.User, Address: addressOf(c), Poll: 2 * pollSlowest}
+	req := queue.JoinRequest{Sale: sale, User: who.User, Address: addressOf(c), Poll: 2 * pollSlowest, Peer: clientOf(c), Code: codeOf(body.Code)}
 	if body.Seat != "" {
 		held, err := s.identities.ParseSeat(body.Seat)
 		if err != nil || held.Sale != sale || held.User != who.User {
 			return badRequest("the seat token is not of this user in this sale; leave it out to join anew")
 		}
-		req.Resume, req.Epoch = held.Ticket, held.Epoch
+		req.Resume, req.Epoch, req.Code = held.Ticket, held.Epoch, held.Code
 	}
 	// Before anything is done for a sale it must be one; and a seat that could not be described is not taken.
 	snap, err := s.snapshot(ctx, sale)
@@ -56,7 +56,7 @@ func (s *Server) joinSeat(c echo.Context) error {
 		return err
 	}
 	req.Leaf = s.leaf(snap.Sale, who.User)
-	seat, err := s.line.Join(ctx, req)
+	seat, err := s.join(ctx, req, snap.Sale, body.Challenge)
 	if err != nil {
 		s.countLimited(err)
 		return fmt.Errorf("join sale %s: %w", sale, err)
@@ -124,7 +124,7 @@ func (s *Server) answerSeat(c echo.Context, sale string, seat queue.Seat) error 
 	}
 	body = body[:len(body)-1]
 	if seat.Ticket > 0 {
-		token, err := s.identities.MintSeat(SeatToken{Sale: sale, User: seat.User, Ticket: seat.Ticket, Epoch: seat.Epoch})
+		token, err := s.identities.MintSeat(SeatToken{Sale: sale, User: seat.User, Ticket: seat.Ticket, Epoch: seat.Epoch, Code: seat.Code})
 		if err != nil {
 			return err
 		}

@@ -2,6 +2,7 @@ package server
 
 import (
 	"net/http"
+	"net/netip"
 	"testing"
 	"time"
 
@@ -32,10 +33,10 @@ func TestJoiningReturnsTheStateAndATokenOfTheSeat(t *testing.T) {
 		t.Errorf("with the token: got %d %s", a.status, a.body)
 	}
 	want := []queue.JoinRequest{
-		{Sale: "phone-x", User: "ann", Address: "192.0.2.1", Poll: 20 * time.Second},
-		{Sale: "phone-x", User: "ann", Address: "192.0.2.1", Resume: 15, Epoch: 2, Poll: 20 * time.Second},
+		{Sale: "phone-x", User: "ann", Address: "192.0.2.1", Poll: 20 * time.Second, Peer: netip.MustParseAddr("192.0.2.1")},
+		{Sale: "phone-x", User: "ann", Address: "192.0.2.1", Resume: 15, Epoch: 2, Poll: 20 * time.Second, Peer: netip.MustParseAddr("192.0.2.1")},
 	}
-	if diff := cmp.Diff(want, asked); diff != "" {
+	if diff := cmp.Diff(want, asked, cmp.Comparer(func(a, b netip.Addr) bool { return a == b })); diff != "" {
 		t.Errorf("(-want +got):\n%s", diff)
 	}
 }

@@ -11,12 +11,14 @@ import (
 	"strings"
 )
 
-// SeatToken is what a seat token proves: that this user was given this ticket in this epoch of this sale.
+// SeatToken is what a seat token proves: that this user was given this ticket in this epoch of this sale, and by which access
+// code, so that a loss of Redis does not let somebody else use it.
 type SeatToken struct {
 	Sale   string `json:"s"`
 	User   string `json:"u"`
 	Ticket int64  `json:"n"`
 	Epoch  int64  `json:"e"`
+	Code   string `json:"c,omitempty"`
 }
 
 // errSeatToken is deliberately the same for every way in which a token can be wrong.

@@ -84,7 +84,7 @@ type line interface {
 	Tell(ctx context.Context, sale string, seats []queue.Presence) error
 	Lease(ctx context.Context, name, holder string, lasts time.Duration) (bool, error)
 	Freeze(ctx context.Context, draw queue.Draw) (queue.Draw, bool, error)
-	Entries(ctx context.Context, draw *queue.Draw, fn func([][32]byte) error) error
+	Entries(ctx context.Context, draw *queue.Draw, fn func([]queue.DrawEntry) error) error
 	Draw(ctx context.Context, draw queue.Draw, table []byte) error
 	Reclaim(ctx context.Context, sale string, served int64, seats []queue.Seat) error
 	Grab(ctx context.Context, req queue.GrabRequest) (queue.Grabbed, error)
@@ -149,6 +149,8 @@ type Options struct {
 	Secure         bool          // shoppers and operators come by HTTPS to this very process, so that browsers may be told to always do
 	AdminApart     bool          // operators have a listener of their own; see Operators
 
+	ChallengeSecret string // what verifiers of challenges know this installation by; "" = nothing is sent
+
 	BrokerUI string // URL of the broker's own pages, for operators; "" = none
 
 	Web   http.Handler                    // the pages; nil = none
@@ -188,6 +190,7 @@ type Server struct {
 	origins    origins
 	attempts   *attempts
 	upgrader   *websocket.Upgrader
+	verifier   *verifier
 	notReady   atomic.Bool
 	drawer     drawer
 	drawings   drawings
@@ -266,6 +269,7 @@ func newServer(opts Options, line line) (*Server, error) {
 		log:        opts.Logger,
 		now:        opts.Now,
 		upgrader:   newUpgrader(),
+		verifier:   newVerifier(opts.ChallengeSecret),
 		leaseName:  uuid.NewString(),
 		started:    opts.Now(),
 		broker:     &brokerCounts{broker: opts.Broker},
@@ -328,6 +332,7 @@ func (s *Server) routes() {
 	api.DELETE("/sales/:sale/seat", s.leaveSeat, s.limit)
 	api.GET("/sales/:sale/draw", s.showDraw, s.limit)
 	api.GET("/sales/:sale/draw/entrants", s.listEntrants, s.limit)
+	api.GET("/sales/:sale/draw/priorities", s.listPriorities, s.limit)
 	api.GET("/sales/:sale/draw/mine", s.showEntry, s.limit)
 	api.POST("/sales/:sale/pass", s.renewPass, s.limit)
 	api.GET("/auth", s.authorize, s.limit)

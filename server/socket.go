@@ -54,6 +54,7 @@ func (s *Server) openSocket(c echo.Context) error {
 		server:   s,
 		sale:     strings.Clone(c.Param("sale")),
 		address:  strings.Clone(addressOf(c)),
+		peer:     clientOf(c),
 		language: s.languageOf(c.Request()),
 	}
 	allowed := s.originAllowed(c.Request())
@@ -114,6 +115,7 @@ type visit struct {
 	server   *Server
 	sale     string
 	address  string
+	peer     netip.Addr
 	language lang
 	caller   *caller // its connection; nil when that came through no gate
 	refuse   refusal
@@ -175,14 +177,14 @@ func (v *visit) hello(session *hub.Session, msg []byte) {
 		session.Close(closeBadToken, "another user on the same connection: open a new one")
 		return
 	}
-	req := queue.JoinRequest{Sale: v.sale, User: user, Address: v.address, Connected: true}
+	req := queue.JoinRequest{Sale: v.sale, User: user, Address: v.address, Connected: true, Peer: v.peer, Code: codeOf(hello.Code)}
 	if hello.Seat != "" {
 		held, err := v.server.identities.ParseSeat(hello.Seat)
 		if err != nil || held.Sale != v.sale || held.User != user {
 			session.Close(closeBadToken, "the seat token is not of this user in this sale")
 			return
 		}
-		req.Resume, req.Epoch = held.Ticket, held.Epoch
+		req.Resume, req.Epoch, req.Code = held.Ticket, held.Epoch, held.Code
 	}
 	room, snap, err := v.server.roomOf(ctx, v.sale)
 	if err != nil {
@@ -192,7 +194,7 @@ func (v *visit) hello(session *hub.Session, msg []byte) {
 	req.Leaf = v.server.leaf(snap.Sale, user)
 	// Thousands may say hello in the same second: they wait for Redis without a goroutine each.
 	later := session.Later()
-	v.server.line.JoinLater(req, callTimeout, func(held queue.Seat, err error) {
+	v.server.joinLater(req, snap.Sale, hello.Challenge, callTimeout, func(held queue.Seat, err error) {
 		rest := func() { v.joined(session, hello, req, room, snap, held, err) }
 		if held.Order != nil || hello.Order != "" {
 			go later(rest) // it asks the database
@@ -209,6 +211,9 @@ func (v *visit) joined(session *hub.Session, hello helloFrame, req queue.JoinReq
 	user := req.User
 	switch queue.CodeOf(err) {
 	case "", queue.Conflict: // nobody is admitted: the state frame says why
+	case queue.Forbidden:
+		session.Close(closeNotAllowed, string(reasonOf(err)))
+		return
 	default:
 		v.unheard = user
 		v.server.countLimited(err)
@@ -231,7 +236,7 @@ func (v *visit) joined(session *hub.Session, hello helloFrame, req queue.JoinReq
 		Node: v.server.opts.Node, Payment: v.server.payment(),
 	}
 	if held.Ticket > 0 {
-		token, err := v.server.identities.MintSeat(SeatToken{Sale: v.sale, User: user, Ticket: held.Ticket, Epoch: held.Epoch})
+		token, err := v.server.identities.MintSeat(SeatToken{Sale: v.sale, User: user, Ticket: held.Ticket, Epoch: held.Epoch, Code: held.Code})
 		if err != nil {
 			v.fail(session, "", err)
 			return

@@ -39,13 +39,14 @@ func (s *Store) DrawOf(ctx context.Context, sale string) (queue.Draw, bool, erro
 	var row struct {
 		Secret, Beacon, Root, Value, Seed string
 		Tickets, Live                     int64
-		Dropouts                          []byte
+		Dropouts, Ranks                   []byte
 	}
-	err := s.db.GetContext(ctx, &row, s.db.Rebind("SELECT secret, beacon, tickets, live, dropouts, root, value, seed FROM draws WHERE sale_id = ?"), sale)
+	err := s.db.GetContext(ctx, &row, s.db.Rebind("SELECT secret, beacon, tickets, live, dropouts, ranks, root, value, seed "+
+		"FROM draws LEFT JOIN draw_ranks ON draw_ranks.sale_id = draws.sale_id WHERE draws.sale_id = ?"), sale)
 	if errors.Is(err, sql.ErrNoRows) {
 		return queue.Draw{}, false, nil
 	}
-	draw := queue.Draw{Sale: sale, Beacon: row.Beacon, Tickets: row.Tickets, Live: row.Live, Dropouts: row.Dropouts, Value: row.Value}
+	draw := queue.Draw{Sale: sale, Beacon: row.Beacon, Tickets: row.Tickets, Live: row.Live, Dropouts: row.Dropouts, Ranks: row.Ranks, Value: row.Value}
 	for _, field := range []struct {
 		into *[32]byte
 		text string
@@ -70,22 +71,29 @@ func (s *Store) FreezeDraw(ctx context.Context, draw queue.Draw) (queue.Draw, er
 	if dropouts == nil {
 		dropouts = []byte{}
 	}
-	return s.advance(ctx, draw, "UPDATE draws SET tickets = ?, live = ?, dropouts = ?, root = ?, updated_at = ? WHERE sale_id = ? AND root = ''",
-		draw.Tickets, draw.Live, dropouts, hex.EncodeToString(draw.Root[:]), now(), draw.Sale)
+	return s.advance(ctx, draw, func(tx *sqlx.Tx) error {
+		first, err := affected(tx.ExecContext(ctx, tx.Rebind("UPDATE draws SET tickets = ?, live = ?, dropouts = ?, root = ?, updated_at = ? "+
+			"WHERE sale_id = ? AND root = ''"), draw.Tickets, draw.Live, dropouts, hex.EncodeToString(draw.Root[:]), now(), draw.Sale))
+		if err != nil || first == 0 || len(draw.Ranks) == 0 {
+			return err
+		}
+		_, err = tx.ExecContext(ctx, tx.Rebind("INSERT INTO draw_ranks (sale_id, ranks) VALUES (?, ?)"), draw.Sale, draw.Ranks)
+		return err
+	})
 }
 
 // SealDraw keeps the value of the beacon and the seed of a lottery, unless they are kept already, and returns the draw as it is
 // kept.
 func (s *Store) SealDraw(ctx context.Context, draw queue.Draw) (queue.Draw, error) {
-	return s.advance(ctx, draw, "UPDATE draws SET value = ?, seed = ?, updated_at = ? WHERE sale_id = ? AND seed = ''",
-		draw.Value, hex.EncodeToString(draw.Seed[:]), now(), draw.Sale)
-}
-
-func (s *Store) advance(ctx context.Context, draw queue.Draw, update string, args ...any) (queue.Draw, error) {
-	err := s.write(ctx, func(tx *sqlx.Tx) error {
-		_, err := tx.ExecContext(ctx, tx.Rebind(update), args...)
+	return s.advance(ctx, draw, func(tx *sqlx.Tx) error {
+		_, err := tx.ExecContext(ctx, tx.Rebind("UPDATE draws SET value = ?, seed = ?, updated_at = ? WHERE sale_id = ? AND seed = ''"),
+			draw.Value, hex.EncodeToString(draw.Seed[:]), now(), draw.Sale)
 		return err
 	})
+}
+
+func (s *Store) advance(ctx context.Context, draw queue.Draw, step func(*sqlx.Tx) error) (queue.Draw, error) {
+	err := s.write(ctx, step)
 	if err != nil {
 		return draw, fmt.Errorf("keep the draw of sale %s: %w", draw.Sale, err)
 	}

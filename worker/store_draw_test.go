@@ -22,7 +22,7 @@ func TestStoreKeepsTheFirstOfEveryStepOfADraw(t *testing.T) {
 		if reach, err := s.Reach(t.Context(), "watch"); err != nil || reach.Draw != nil {
 			t.Fatalf("before the opening the reach has the draw %+v, %v", reach.Draw, err)
 		}
-		made.Tickets, made.Live, made.Dropouts, made.Root = 9, 7, []byte{0, 255}, [32]byte{1}
+		made.Tickets, made.Live, made.Dropouts, made.Ranks, made.Root = 9, 7, []byte{0, 255}, []byte{0, 3, 255}, [32]byte{1}
 		frozen, err := s.FreezeDraw(t.Context(), made)
 		if err != nil || !reflect.DeepEqual(frozen, made) {
 			t.Fatalf("frozen %+v, want %+v, %v", frozen, made, err)

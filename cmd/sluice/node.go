@@ -125,7 +125,7 @@ func (n *node) serve(ctx context.Context, f serverSettings, notifier *worker.Not
 		AuditLog: auditLog{n.backends.store}, Draws: n.backends.store, Broker: n.backends.broker(), ConnsSeat: f.ConnsSeat,
 		ConnsAddress: f.ConnsAddress, AdminApart: f.AdminListen != "", Secure: f.TLSCert != "",
 		NodeLimit: f.LimitNode, UserLimit: n.backends.flags.LimitUser, AddressLimit: n.backends.flags.LimitAddress,
-		Version: build(), BrokerUI: f.BrokerUIURL,
+		Version: build(), BrokerUI: f.BrokerUIURL, ChallengeSecret: f.challenge,
 		Web: web.Handler(web.Options{FrameAncestors: f.FrameAncestors}), Ready: n.backends.ready,
 		Logger: n.log, Registerer: n.registry, Gatherer: n.registry,
 	}

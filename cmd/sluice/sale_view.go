@@ -8,8 +8,11 @@ import (
 	"maps"
 	"slices"
 	"strconv"
+	"strings"
 	"text/tabwriter"
 	"time"
+
+	"sluice/queue"
 )
 
 // saleView is what the commands show of a sale. A figure that the server does not give is nil and not shown.
@@ -31,8 +34,9 @@ type saleView struct {
 		Turn   string  `json:"turn"`
 		Grace  string  `json:"grace"`
 	} `json:"line"`
-	Waiting *int64 `json:"waiting"`
-	Turns   *int64 `json:"turns"`
+	Access  queue.Access `json:"access"`
+	Waiting *int64       `json:"waiting"`
+	Turns   *int64       `json:"turns"`
 }
 
 // itemView is one item of a saleView.
@@ -138,6 +142,9 @@ func printSale(out io.Writer, sale saleView, now time.Time) error {
 	if sale.Hold != "" {
 		line("hold", "%s", sale.Hold)
 	}
+	if rules := accessWords(sale.Access); rules != "" {
+		line("access", "%s", rules)
+	}
 	if sale.Waiting != nil || sale.Turns != nil {
 		line("now", "%s waiting, %s with a turn", figure(sale.Waiting), figure(sale.Turns))
 	}
@@ -157,6 +164,22 @@ func printSale(out io.Writer, sale saleView, now time.Time) error {
 		fmt.Fprintf(table, "%s\t%s\t%s\t%s\n", item.ID, stock, figure(item.Left), item.Title)
 	}
 	return table.Flush()
+}
+
+// accessWords is who may join, "" for everybody.
+func accessWords(a queue.Access) string {
+	var words []string
+	add := func(asked bool, format string, args ...any) {
+		if asked {
+			words = append(words, fmt.Sprintf(format, args...))
+		}
+	}
+	add(a.Codes.Count() > 0, "%d codes", a.Codes.Count())
+	add(len(a.Allow) > 0, "%d on the allow list", len(a.Allow))
+	add(len(a.Deny) > 0, "%d on the deny list", len(a.Deny))
+	add(a.SeatsPerAddress > 0, "seats of one address: %d", a.SeatsPerAddress)
+	add(a.ChallengeURL != "", "challenge by %s", a.ChallengeURL)
+	return strings.Join(words, ", ")
 }
 
 // stateOf is the state of a sale, with that of its stock where the server gives one.

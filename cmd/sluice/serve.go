@@ -23,28 +23,30 @@ import (
 type serveFlags struct {
 	secretFlags
 	claimFlags
-	AdminToken        string        `placeholder:"TOKEN" help:"Token of the admin API."`
-	AdminTokenFile    string        `placeholder:"FILE" help:"File with the token of the admin API."`
-	Listen            string        `default:":8080" placeholder:"ADDRESS" help:"Where shoppers connect, if not at ${default}."`
-	AdminListen       string        `placeholder:"ADDRESS" help:"Where operators connect, to the admin API and the console; empty is where shoppers do. With it, there is nothing of the kind there."`
-	OpsListen         string        `default:"127.0.0.1:9090" placeholder:"ADDRESS" help:"Where health, metrics and profiles are, if not at ${default}; empty is nowhere."`
-	Auth              []string      `placeholder:"KIND" help:"How people may say who they are: jwt (tokens of --jwks-url, or without it HS256 tokens of --secret), hs256 (those also beside --jwks-url), hmac (the headers X-User-Id and X-Token), guest. Without it jwt,hmac; with --jwks-url jwt alone; guest too only in an embedded installation."`
-	JWKSURL           string        `name:"jwks-url" placeholder:"URL" help:"Where an identity provider has its public keys (RS256, ES256, EdDSA), like https://id.example/jwks.json or file:///etc/sluice/jwks.json. They are read again every five minutes, a file every ten seconds, and when a token names a new one."`
-	JWTLeeway         time.Duration `name:"jwt-leeway" default:"30s" help:"How far the clock of whoever signs tokens may be off."`
-	Origins           []string      `placeholder:"ORIGIN" help:"Pages of other origins that may connect, like https://shop.example."`
-	TrustedProxies    []string      `placeholder:"RANGE" help:"Proxies whose X-Forwarded-For is believed, like 10.0.0.0/8."`
-	LimitNode         queue.Rate    `default:"0" help:"Requests to this node's API, like 50000/s; 0 is no limit."`
-	ConnsSeat         int           `default:"8" help:"Connections that one seat may have at once."`
-	ConnsAddress      int           `default:"0" help:"Connections that one address (of IPv6: one /64) may have to this node at once; 0 is any number. Whole towns may share an address."`
-	ConnsNode         int           `default:"0" help:"Connections to this node at once, beyond which newcomers are asked to come back later; 0 is as many as its descriptors and its memory allow."`
-	Drain             time.Duration `default:"15s" help:"Over how long shoppers are sent elsewhere when the node ends."`
-	FrameAncestors    []string      `placeholder:"ORIGIN" help:"Pages that may show the shop's page inside theirs."`
-	WebhookSecret     []string      `placeholder:"SECRET" help:"Secrets that a payment provider signs its events with, separated by commas. With one, nothing else can pay an order."`
-	WebhookSecretFile string        `placeholder:"FILE" help:"File with the secrets of the payment provider."`
-	PassIssuer        string        `default:"sluice" placeholder:"NAME" help:"The iss of the passes that shops verify, the same on every node; like https://sale.example."`
-	BrokerUIURL       string        `name:"broker-ui-url" placeholder:"URL" help:"Where operators find the pages of RabbitMQ, like https://rabbitmq.example:15672; the console links to it."`
-	TLSCert           string        `name:"tls-cert" placeholder:"FILE" help:"Certificate, to serve HTTPS."`
-	TLSKey            string        `name:"tls-key" placeholder:"FILE" help:"Key of the certificate."`
+	AdminToken          string        `placeholder:"TOKEN" help:"Token of the admin API."`
+	AdminTokenFile      string        `placeholder:"FILE" help:"File with the token of the admin API."`
+	Listen              string        `default:":8080" placeholder:"ADDRESS" help:"Where shoppers connect, if not at ${default}."`
+	AdminListen         string        `placeholder:"ADDRESS" help:"Where operators connect, to the admin API and the console; empty is where shoppers do. With it, there is nothing of the kind there."`
+	OpsListen           string        `default:"127.0.0.1:9090" placeholder:"ADDRESS" help:"Where health, metrics and profiles are, if not at ${default}; empty is nowhere."`
+	Auth                []string      `placeholder:"KIND" help:"How people may say who they are: jwt (tokens of --jwks-url, or without it HS256 tokens of --secret), hs256 (those also beside --jwks-url), hmac (the headers X-User-Id and X-Token), guest. Without it jwt,hmac; with --jwks-url jwt alone; guest too only in an embedded installation."`
+	JWKSURL             string        `name:"jwks-url" placeholder:"URL" help:"Where an identity provider has its public keys (RS256, ES256, EdDSA), like https://id.example/jwks.json or file:///etc/sluice/jwks.json. They are read again every five minutes, a file every ten seconds, and when a token names a new one."`
+	JWTLeeway           time.Duration `name:"jwt-leeway" default:"30s" help:"How far the clock of whoever signs tokens may be off."`
+	Origins             []string      `placeholder:"ORIGIN" help:"Pages of other origins that may connect, like https://shop.example."`
+	TrustedProxies      []string      `placeholder:"RANGE" help:"Proxies whose X-Forwarded-For is believed, like 10.0.0.0/8."`
+	LimitNode           queue.Rate    `default:"0" help:"Requests to this node's API, like 50000/s; 0 is no limit."`
+	ConnsSeat           int           `default:"8" help:"Connections that one seat may have at once."`
+	ConnsAddress        int           `default:"0" help:"Connections that one address (of IPv6: one /64) may have to this node at once; 0 is any number. Whole towns may share an address."`
+	ConnsNode           int           `default:"0" help:"Connections to this node at once, beyond which newcomers are asked to come back later; 0 is as many as its descriptors and its memory allow."`
+	Drain               time.Duration `default:"15s" help:"Over how long shoppers are sent elsewhere when the node ends."`
+	FrameAncestors      []string      `placeholder:"ORIGIN" help:"Pages that may show the shop's page inside theirs."`
+	WebhookSecret       []string      `placeholder:"SECRET" help:"Secrets that a payment provider signs its events with, separated by commas. With one, nothing else can pay an order."`
+	WebhookSecretFile   string        `placeholder:"FILE" help:"File with the secrets of the payment provider."`
+	PassIssuer          string        `default:"sluice" placeholder:"NAME" help:"The iss of the passes that shops verify, the same on every node; like https://sale.example."`
+	ChallengeSecret     string        `placeholder:"SECRET" help:"What the verifiers that sales name as challenge_url know this installation by."`
+	ChallengeSecretFile string        `placeholder:"FILE" help:"File with that secret."`
+	BrokerUIURL         string        `name:"broker-ui-url" placeholder:"URL" help:"Where operators find the pages of RabbitMQ, like https://rabbitmq.example:15672; the console links to it."`
+	TLSCert             string        `name:"tls-cert" placeholder:"FILE" help:"Certificate, to serve HTTPS."`
+	TLSKey              string        `name:"tls-key" placeholder:"FILE" help:"Key of the certificate."`
 }
 
 // maxIssuerBytes keeps passes short enough for a header.
@@ -53,10 +55,11 @@ const maxIssuerBytes = 256
 // serverSettings are serveFlags with everything filled in.
 type serverSettings struct {
 	serveFlags
-	secrets [][]byte
-	admin   string
-	auth    []string
-	webhook [][]byte
+	secrets   [][]byte
+	admin     string
+	auth      []string
+	webhook   [][]byte
+	challenge string
 }
 
 // logFlags say how a node logs.
@@ -162,6 +165,9 @@ func (f serveFlags) settings(b backendFlags, log *slog.Logger) (serverSettings, 
 		return s, err
 	}
 	s.webhook = splitSecrets(webhook)
+	if s.challenge, err = valueOrFile("challenge-secret", f.ChallengeSecret, f.ChallengeSecretFile); err != nil {
+		return s, err
+	}
 	if (f.TLSCert == "") != (f.TLSKey == "") {
 		return s, usagef("--tls-cert and --tls-key go together")
 	}

@@ -2,12 +2,14 @@ package main
 
 import (
 	"bufio"
+	"bytes"
 	"context"
 	"encoding/hex"
 	"errors"
 	"fmt"
 	"io"
 	"net/http"
+	"strconv"
 	"text/tabwriter"
 
 	"sluice/queue"
@@ -39,6 +41,7 @@ type publishedDraw struct {
 	Commitment hash   `json:"commitment"`
 	Beacon     string `json:"beacon"`
 	Count      int    `json:"count"`
+	Priorities bool   `json:"priorities"`
 	Root       hash   `json:"root"`
 	Value      string `json:"value"`
 	Secret     hash   `json:"secret"`
@@ -47,13 +50,14 @@ type publishedDraw struct {
 
 // publishedEntry is one user's entry as the server tells that user.
 type publishedEntry struct {
-	User   string `json:"user"`
-	Nonce  string `json:"nonce"`
-	Leaf   hash   `json:"leaf"`
-	Index  int    `json:"index"`
-	Count  int    `json:"count"`
-	Path   []hash `json:"path"`
-	Number int    `json:"number"`
+	User     string `json:"user"`
+	Nonce    string `json:"nonce"`
+	Leaf     hash   `json:"leaf"`
+	Priority uint8  `json:"priority"`
+	Index    int    `json:"index"`
+	Count    int    `json:"count"`
+	Path     []hash `json:"path"`
+	Number   int    `json:"number"`
 }
 
 // hash is 32 bytes, in hex on the wire.
@@ -86,7 +90,7 @@ func (c *verifyCmd) Run(ctx context.Context, std *stdio) error {
 			return usagef("--commitment: %v", err)
 		}
 	}
-	leaves, err := client.entrants(ctx, c.Sale, draw.Count)
+	entries, err := client.entrants(ctx, c.Sale, draw.Count)
 	if err != nil {
 		return err
 	}
@@ -102,15 +106,15 @@ func (c *verifyCmd) Run(ctx context.Context, std *stdio) error {
 			return fmt.Errorf("read the entry of the user: %w", err)
 		}
 	}
-	return printChecks(std.out, checkDraw(draw, leaves, mine))
+	return printChecks(std.out, checkDraw(draw, entries, mine))
 }
 
 func drawPath(sale saleID, more ...string) []string {
 	return append([]string{"api", "v1", "sales", string(sale), "draw"}, more...)
 }
 
-// entrants reads the entries of a draw, a line each.
-func (c *apiClient) entrants(ctx context.Context, sale saleID, count int) ([][32]byte, error) {
+// entrants reads the entries of a draw, a line each: a hash, and behind a space the priority of those who have one.
+func (c *apiClient) entrants(ctx context.Context, sale saleID, count int) ([]queue.DrawEntry, error) {
 	req, err := http.NewRequestWithContext(ctx, http.MethodGet, c.base.JoinPath(drawPath(sale, "entrants")...).String(), nil)
 	if err != nil {
 		return nil, fmt.Errorf("read the entries of %s: %w", sale, err)
@@ -124,19 +128,25 @@ func (c *apiClient) entrants(ctx context.Context, sale saleID, count int) ([][32
 		answer, _ := io.ReadAll(io.LimitReader(resp.Body, maxAnswer))
 		return nil, problemOf(resp, answer)
 	}
-	leaves := make([][32]byte, 0, max(0, min(count, 1<<24)))
+	entries := make([]queue.DrawEntry, 0, max(0, min(count, 1<<24)))
 	lines := bufio.NewScanner(resp.Body)
 	for lines.Scan() {
+		text, rank, ranked := bytes.Cut(lines.Bytes(), []byte(" "))
 		var leaf hash
-		if err := leaf.UnmarshalText(lines.Bytes()); err != nil {
-			return nil, fmt.Errorf("entry %d of %s: %w", len(leaves)+1, sale, err)
+		err := leaf.UnmarshalText(text)
+		priority := uint64(0)
+		if err == nil && ranked {
+			priority, err = strconv.ParseUint(string(rank), 10, 8)
 		}
-		leaves = append(leaves, leaf)
+		if err != nil {
+			return nil, fmt.Errorf("entry %d of %s: %w", len(entries)+1, sale, err)
+		}
+		entries = append(entries, queue.DrawEntry{Leaf: leaf, Priority: uint8(priority)})
 	}
 	if err := lines.Err(); err != nil {
 		return nil, fmt.Errorf("read the entries of %s: %w", sale, err)
 	}
-	return leaves, nil
+	return entries, nil
 }
 
 // check is one thing that must hold of a draw.
@@ -146,7 +156,17 @@ type check struct {
 }
 
 // checkDraw repeats a draw. What does not hold makes the checks after it meaningless, so they end there.
-func checkDraw(draw publishedDraw, leaves [][32]byte, mine *publishedEntry) []check {
+func checkDraw(draw publishedDraw, entries []queue.DrawEntry, mine *publishedEntry) []check {
+	leaves, priorities := make([][32]byte, len(entries)), []byte(nil)
+	for i, entry := range entries {
+		leaves[i] = entry.Hash()
+		if entry.Priority > 0 {
+			if priorities == nil {
+				priorities = make([]byte, len(entries))
+			}
+			priorities[i] = entry.Priority
+		}
+	}
 	var checks []check
 	holds := func(what, found string, ok bool) bool {
 		checks = append(checks, check{what, found, ok})
@@ -160,7 +180,12 @@ func checkDraw(draw publishedDraw, leaves [][32]byte, mine *publishedEntry) []ch
 		return checks
 	}
 	order := queue.DrawOrder(draw.Seed, len(leaves))
-	holds("order", fmt.Sprintf("%d places are drawn", len(order)), true)
+	queue.RankOrder(order, priorities)
+	if found := fmt.Sprintf("%d places are drawn", len(order)); priorities == nil {
+		holds("order", found, true)
+	} else {
+		holds("order", found+", and those of a higher priority come first", true)
+	}
 	if mine == nil {
 		return checks
 	}
@@ -172,7 +197,7 @@ func checkDraw(draw publishedDraw, leaves [][32]byte, mine *publishedEntry) []ch
 	_ = holds("your entry", "it is made of your user id and your nonce",
 		err == nil && len(nonce) == 16 && queue.Leaf(mine.User, [16]byte(nonce)) == mine.Leaf) &&
 		holds("your path", "your entry is among those that were frozen",
-			mine.Count == draw.Count && queue.VerifyPath(draw.Root, mine.Leaf, mine.Index, mine.Count, path)) &&
+			mine.Count == draw.Count && queue.VerifyPath(draw.Root, queue.DrawEntry{Leaf: mine.Leaf, Priority: mine.Priority}.Hash(), mine.Index, mine.Count, path)) &&
 		holds("your place", fmt.Sprintf("number %d is what was drawn for your entry", mine.Number),
 			mine.Number >= 1 && mine.Number <= len(order) && int(order[mine.Number-1]) == mine.Index)
 	return checks

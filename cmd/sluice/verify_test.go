@@ -10,61 +10,76 @@ import (
 	"sluice/queue"
 )
 
-// honest is a draw that holds, with its entries and one of them.
-func honest() (publishedDraw, [][32]byte, *publishedEntry) {
+// honest is a draw that holds, with its entries and one of them; some have a priority in one that is ranked.
+func honest(ranked bool) (publishedDraw, []queue.DrawEntry, *publishedEntry) {
 	const count, index = 37, 11
-	leaves := make([][32]byte, count)
+	entries, leaves := make([]queue.DrawEntry, count), make([][32]byte, count)
 	nonce := [16]byte{4, 2}
-	for i := range leaves {
-		leaves[i] = queue.Leaf(fmt.Sprint("user-", i), nonce)
+	for i := range entries {
+		entries[i].Leaf = queue.Leaf(fmt.Sprint("user-", i), nonce)
+		if ranked {
+			entries[i].Priority = uint8(i % 4)
+		}
+		leaves[i] = entries[i].Hash()
 	}
 	tree := queue.NewMerkleTree(leaves)
 	draw := publishedDraw{State: "drawn", Beacon: queue.NoBeacon, Count: count, Root: tree.Root(), Secret: [32]byte{7, 7}}
 	draw.Commitment = queue.Commitment(draw.Secret)
 	draw.Seed = queue.DrawSeed(draw.Secret, draw.Root, "")
-	mine := &publishedEntry{User: fmt.Sprint("user-", index), Nonce: hex.EncodeToString(nonce[:]), Leaf: leaves[index], Index: index, Count: count}
+	mine := &publishedEntry{User: fmt.Sprint("user-", index), Nonce: hex.EncodeToString(nonce[:]), Leaf: entries[index].Leaf, Priority: entries[index].Priority, Index: index, Count: count}
 	for _, hash := range tree.Path(index) {
 		mine.Path = append(mine.Path, hash)
 	}
-	for place, entry := range queue.DrawOrder(draw.Seed, count) {
-		if entry == index {
-			mine.Number = place + 1
+	higher, same := 0, 0
+	for _, entry := range queue.DrawOrder(draw.Seed, count) {
+		switch other := entries[entry].Priority; {
+		case entry == index:
+			mine.Number = same + 1
+		case other > mine.Priority:
+			higher++
+		case other == mine.Priority:
+			same++
 		}
 	}
-	return draw, leaves, mine
+	mine.Number += higher
+	return draw, entries, mine
 }
 
 func TestAnHonestDrawHoldsAndATamperedOneDoesNot(t *testing.T) {
 	t.Parallel()
 	for _, test := range []struct {
 		fails  string // what does not hold; "" = everything does
-		tamper func(*publishedDraw, [][32]byte, *publishedEntry)
+		tamper func(*publishedDraw, []queue.DrawEntry, *publishedEntry)
 	}{
-		{"", func(*publishedDraw, [][32]byte, *publishedEntry) {}},
-		{"commitment", func(d *publishedDraw, _ [][32]byte, _ *publishedEntry) { d.Secret[3] ^= 1 }},
-		{"commitment", func(d *publishedDraw, _ [][32]byte, _ *publishedEntry) { d.Commitment[0] ^= 1 }},
-		{"beacon", func(d *publishedDraw, _ [][32]byte, _ *publishedEntry) { d.Beacon = "the one that suits us" }},
-		{"entries", func(d *publishedDraw, _ [][32]byte, _ *publishedEntry) { d.Count++ }},
-		{"root", func(_ *publishedDraw, l [][32]byte, _ *publishedEntry) { l[30][0] ^= 1 }},
-		{"root", func(_ *publishedDraw, l [][32]byte, _ *publishedEntry) { l[3], l[4] = l[4], l[3] }},
-		{"root", func(d *publishedDraw, _ [][32]byte, _ *publishedEntry) { d.Root[31] ^= 128 }},
-		{"seed", func(d *publishedDraw, _ [][32]byte, _ *publishedEntry) { d.Seed[0]++ }},
-		{"your entry", func(_ *publishedDraw, _ [][32]byte, m *publishedEntry) { m.User = "somebody" }},
-		{"your entry", func(_ *publishedDraw, _ [][32]byte, m *publishedEntry) { m.Nonce = m.Nonce[2:] }},
-		{"your path", func(_ *publishedDraw, _ [][32]byte, m *publishedEntry) { m.Path[1][5] ^= 4 }},
-		{"your path", func(_ *publishedDraw, _ [][32]byte, m *publishedEntry) { m.Path = m.Path[1:] }},
-		{"your path", func(_ *publishedDraw, _ [][32]byte, m *publishedEntry) { m.Index++ }},
-		{"your path", func(_ *publishedDraw, _ [][32]byte, m *publishedEntry) { m.Count-- }},
-		{"your place", func(_ *publishedDraw, _ [][32]byte, m *publishedEntry) { m.Number = m.Number%37 + 1 }},
-		{"your place", func(_ *publishedDraw, _ [][32]byte, m *publishedEntry) { m.Number = 0 }},
-		{"your place", func(_ *publishedDraw, _ [][32]byte, m *publishedEntry) { m.Number = 1 << 40 }},
+		{"", func(*publishedDraw, []queue.DrawEntry, *publishedEntry) {}},
+		{"commitment", func(d *publishedDraw, _ []queue.DrawEntry, _ *publishedEntry) { d.Secret[3] ^= 1 }},
+		{"commitment", func(d *publishedDraw, _ []queue.DrawEntry, _ *publishedEntry) { d.Commitment[0] ^= 1 }},
+		{"beacon", func(d *publishedDraw, _ []queue.DrawEntry, _ *publishedEntry) { d.Beacon = "the one that suits us" }},
+		{"entries", func(d *publishedDraw, _ []queue.DrawEntry, _ *publishedEntry) { d.Count++ }},
+		{"root", func(_ *publishedDraw, l []queue.DrawEntry, _ *publishedEntry) { l[30].Leaf[0] ^= 1 }},
+		{"root", func(_ *publishedDraw, l []queue.DrawEntry, _ *publishedEntry) { l[3], l[4] = l[4], l[3] }},
+		{"root", func(_ *publishedDraw, l []queue.DrawEntry, _ *publishedEntry) { l[3].Priority++ }},
+		{"your path", func(_ *publishedDraw, _ []queue.DrawEntry, m *publishedEntry) { m.Priority++ }},
+		{"root", func(d *publishedDraw, _ []queue.DrawEntry, _ *publishedEntry) { d.Root[31] ^= 128 }},
+		{"seed", func(d *publishedDraw, _ []queue.DrawEntry, _ *publishedEntry) { d.Seed[0]++ }},
+		{"your entry", func(_ *publishedDraw, _ []queue.DrawEntry, m *publishedEntry) { m.User = "somebody" }},
+		{"your entry", func(_ *publishedDraw, _ []queue.DrawEntry, m *publishedEntry) { m.Nonce = m.Nonce[2:] }},
+		{"your path", func(_ *publishedDraw, _ []queue.DrawEntry, m *publishedEntry) { m.Path[1][5] ^= 4 }},
+		{"your path", func(_ *publishedDraw, _ []queue.DrawEntry, m *publishedEntry) { m.Path = m.Path[1:] }},
+		{"your path", func(_ *publishedDraw, _ []queue.DrawEntry, m *publishedEntry) { m.Index++ }},
+		{"your path", func(_ *publishedDraw, _ []queue.DrawEntry, m *publishedEntry) { m.Count-- }},
+		{"your place", func(_ *publishedDraw, _ []queue.DrawEntry, m *publishedEntry) { m.Number = m.Number%37 + 1 }},
+		{"your place", func(_ *publishedDraw, _ []queue.DrawEntry, m *publishedEntry) { m.Number = 0 }},
+		{"your place", func(_ *publishedDraw, _ []queue.DrawEntry, m *publishedEntry) { m.Number = 1 << 40 }},
 	} {
-		draw, leaves, mine := honest()
-		test.tamper(&draw, leaves, mine)
-		var out strings.Builder
-		err := printChecks(&out, checkDraw(draw, leaves, mine))
-		if test.fails == "" && err != nil || test.fails != "" && (err == nil || !strings.HasSuffix(err.Error(), ": "+test.fails)) {
-			t.Errorf("want %q to fail, got %v\n%s", test.fails, err, out.String())
+		for _, ranked := range []bool{false, true} {
+			draw, entries, mine := honest(ranked)
+			test.tamper(&draw, entries, mine)
+			var out strings.Builder
+			err := printChecks(&out, checkDraw(draw, entries, mine))
+			if test.fails == "" && err != nil || test.fails != "" && (err == nil || !strings.HasSuffix(err.Error(), ": "+test.fails)) {
+				t.Errorf("want %q to fail, got %v\n%s", test.fails, err, out.String())
+			}
 		}
 	}
 }

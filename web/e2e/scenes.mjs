@@ -86,6 +86,14 @@ export const scenes = {
   scheduled: { frames: rest("before the lobby", is("none")) },
   lobby: { frames: moment("lottery", "the shopper", is("lobby")) },
   "lobby-fifo": { frames: rest("in a lobby in order of arrival", is("lobby")) },
+  "lobby-priority": {
+    frames: moment(
+      "lottery",
+      "the shopper",
+      is("lobby"),
+      to("welcome", ({ sale }) => ({ sale: { ...sale, access: { code: true, priority: true } } })),
+    ),
+  },
   "lobby-off": { frames: rest("in a lobby without a line", is("lobby")) },
   // By hand, as the moment of a draw is too short.
   drawing: {
@@ -193,9 +201,10 @@ export const scenes = {
   "refused-origin": refused("a page of another origin"),
   "refused-tabs": refused("too many devices"),
   "no-sale": refused("no such sale"),
-  // By hand: sales that ask for codes are yet to come.
+  // By hand: what the recordings do not have.
   "refused-code": byHand(4403, "code_needed"),
   "refused-code-used": byHand(4403, "code_used"),
+  "refused-challenge": byHand(4403, "challenge_needed"),
 };
 
 /** Scenes that look the same, and why. */

@@ -14,19 +14,19 @@ const KEY = "sluice:call";
  */
 export class Attention {
   readonly means = new Cell<Means>("none");
-  private audio: AudioContext | undefined;
-  private last = "connecting"; // the view that was followed last
+  #audio: AudioContext | undefined;
+  #last = "connecting"; // the view that was followed last
 
   constructor(private readonly store: Store) {
     if (!store.read<boolean>(KEY)) return;
     this.means.value = permission() === "granted" ? "notification" : "sound";
     // After a reload a browser lets a page sound only once somebody has touched it.
-    for (const event of ["click", "keydown"]) addEventListener(event, () => this.wake(), { once: true });
+    for (const event of ["click", "keydown"]) addEventListener(event, () => this.#wake(), { once: true });
   }
 
   /** Turns it on, and asks for what that needs; must be called from a click. */
   async on(): Promise<void> {
-    this.wake();
+    this.#wake();
     this.means.value = "sound";
     this.store.write(KEY, true);
     if (permission() === "default") await Notification.requestPermission();
@@ -41,14 +41,14 @@ export class Attention {
   /** Follows what the shopper is in, and calls when a turn comes to somebody who has waited. */
   follow(view: string, turn: boolean, title: string, body: string, lang: string): void {
     // A page that was loaded in the middle of a turn has nothing new to tell.
-    if (turn && view !== this.last && this.last !== "connecting") this.call(title, body, lang);
-    this.last = view;
+    if (turn && view !== this.#last && this.#last !== "connecting") this.call(title, body, lang);
+    this.#last = view;
   }
 
   /** Calls now, if the shopper wished it. */
   call(title: string, body: string, lang: string): void {
     if (this.means.value === "none") return;
-    if (this.audio) chime(this.audio);
+    if (this.#audio) chime(this.#audio);
     navigator.vibrate?.([120, 80, 120]);
     if (document.visibilityState === "visible" || this.means.value !== "notification") return;
     try {
@@ -62,10 +62,10 @@ export class Attention {
     }
   }
 
-  private wake(): void {
+  #wake(): void {
     try {
-      this.audio ??= new AudioContext();
-      void this.audio.resume();
+      this.#audio ??= new AudioContext();
+      void this.#audio.resume();
     } catch {
       // There is no sound on this device.
     }

@@ -6,17 +6,17 @@ export const SETTLED_MS = 60_000;
  * span, from the first attempt on, is what keeps a crowd from coming back in the same second.
  */
 export class Backoff {
-  private attempt = 0;
+  #attempt = 0;
 
   constructor(private readonly random: () => number = Math.random) {}
 
   next(): number {
-    const ceiling = Math.min(30_000, 3_000 * 2 ** Math.min(this.attempt, 10));
-    this.attempt++;
+    const ceiling = Math.min(30_000, 3_000 * 2 ** Math.min(this.#attempt, 10));
+    this.#attempt++;
     return this.random() * ceiling;
   }
 
   reset(): void {
-    this.attempt = 0;
+    this.#attempt = 0;
   }
 }

@@ -2,7 +2,7 @@ import { useLayoutEffect, useReducer } from "preact/hooks";
 
 /** A value that changes, and those who want to know when it does. */
 export class Cell<T> {
-  private readonly readers = new Set<() => void>();
+  readonly #readers = new Set<() => void>();
 
   constructor(private current: T) {}
 
@@ -13,13 +13,13 @@ export class Cell<T> {
   set value(value: T) {
     if (Object.is(value, this.current)) return;
     this.current = value;
-    for (const tell of [...this.readers]) tell();
+    for (const tell of [...this.#readers]) tell();
   }
 
   /** Has tell called after each change, until what is returned is called. */
   subscribe(tell: () => void): () => void {
-    this.readers.add(tell);
-    return () => this.readers.delete(tell);
+    this.#readers.add(tell);
+    return () => this.#readers.delete(tell);
   }
 }
 

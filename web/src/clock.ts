@@ -3,7 +3,7 @@
  * set wrong or move in the middle of a sale.
  */
 export class Clock {
-  private offset: number | undefined;
+  #offset: number | undefined;
 
   /** @param steady milliseconds that only grow, such as performance.now */
   constructor(private readonly steady: () => number = () => performance.now()) {}
@@ -14,16 +14,16 @@ export class Clock {
    */
   sample(at: number): void {
     const offset = at - this.steady();
-    if (this.offset === undefined || offset > this.offset || offset < this.offset - 5000) this.offset = offset;
+    if (this.#offset === undefined || offset > this.#offset || offset < this.#offset - 5000) this.#offset = offset;
   }
 
   /** Forgets what it knew: the next sample counts, whatever it is. */
   reset(): void {
-    this.offset = undefined;
+    this.#offset = undefined;
   }
 
   /** Server time in ms since the epoch; this device's own time until the first sample. */
   now(): number {
-    return this.offset === undefined ? Date.now() : this.steady() + this.offset;
+    return this.#offset === undefined ? Date.now() : this.steady() + this.#offset;
   }
 }

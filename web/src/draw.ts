@@ -8,6 +8,7 @@ export interface Draw {
   beacon: string;
   count?: number;
   root?: string;
+  priorities?: boolean; // some entries have a priority
   value?: string;
   secret?: string;
   seed?: string;
@@ -18,6 +19,7 @@ export interface Entry {
   user: string;
   nonce: string;
   leaf: string;
+  priority?: number; // those of a higher one come first
   index: number;
   count: number;
   path: string[];
@@ -34,20 +36,18 @@ export interface Checked {
 
 const hex = (bytes: Uint8Array) => Array.from(bytes, (b) => b.toString(16).padStart(2, "0")).join("");
 
-function bytesOf(text: string | undefined): Uint8Array<ArrayBuffer> {
-  const bytes = new Uint8Array((text ?? "").length >> 1);
-  for (let i = 0; i < bytes.length; i++) bytes[i] = Number.parseInt((text ?? "").slice(2 * i, 2 * i + 2), 16);
-  return bytes;
-}
+const bytesOf = (text = "") => Uint8Array.from(text.match(/../g) ?? [], (digits) => Number.parseInt(digits, 16));
 
 async function sha256(...parts: Uint8Array[]): Promise<Uint8Array<ArrayBuffer>> {
-  const all = new Uint8Array(parts.reduce((sum, part) => sum + part.length, 0));
-  let at = 0;
-  for (const part of parts) {
-    all.set(part, at);
-    at += part.length;
-  }
+  const all = Uint8Array.from(parts.flatMap((part) => [...part]));
   return new Uint8Array(await crypto.subtle.digest("SHA-256", all));
+}
+
+/** A number as eight bytes, big-endian; the higher half is never reached. */
+function eight(n: number): Uint8Array<ArrayBuffer> {
+  const bytes = new Uint8Array(8);
+  new DataView(bytes.buffer).setUint32(4, n);
+  return bytes;
 }
 
 const utf8 = (text: string) => new TextEncoder().encode(text);
@@ -67,9 +67,7 @@ export async function verifyPath(root: string, leaf: string, index: number, coun
     const other = bytesOf(path[used++]);
     hash = i % 2 === 0 ? await sha256(NODE, hash, other) : await sha256(NODE, other, hash);
   }
-  const size = new Uint8Array(8);
-  new DataView(size.buffer).setUint32(4, count);
-  return used === path.length && hex(await sha256(ROOT, size, hash)) === root;
+  return used === path.length && hex(await sha256(ROOT, eight(count), hash)) === root;
 }
 
 const BLOCKS = 2048; // hashes that are asked for at once
@@ -83,13 +81,7 @@ export async function drawOrder(seed: string, n: number): Promise<Uint32Array> {
   let counter = 0;
   const start = bytesOf(seed);
   const refill = async () => {
-    const inputs = Array.from({ length: BLOCKS }, () => {
-      const input = new Uint8Array(start.length + 8);
-      input.set(start);
-      new DataView(input.buffer).setUint32(start.length + 4, counter++); // the higher half is never reached
-      return sha256(input);
-    });
-    const blocks = await Promise.all(inputs);
+    const blocks = await Promise.all(Array.from({ length: BLOCKS }, () => sha256(start, eight(counter++))));
     words = new Uint32Array(BLOCKS * 8);
     used = 0;
     blocks.forEach((block, i) => {
@@ -113,8 +105,16 @@ export async function drawOrder(seed: string, n: number): Promise<Uint32Array> {
   return order;
 }
 
-/** Repeats the draw for one entry. `noted` is the commitment as this page saw it before the sale opened. */
-export async function check(draw: Draw, entry: Entry, noted: string | undefined): Promise<Checked[]> {
+/** What the tree has of an entry: the leaf, or what binds it to its priority. */
+async function entryOf({ leaf, priority }: Entry): Promise<string> {
+  return priority ? hex(await sha256(Uint8Array.of(3), bytesOf(leaf), Uint8Array.of(priority))) : leaf;
+}
+
+/**
+ * Repeats the draw for one entry. `noted` is the commitment as this page saw it before the sale opened; ranks are the
+ * priorities of all entries, as the server tells them: only those who fetch all entries can check those of others.
+ */
+export async function check(draw: Draw, entry: Entry, noted: string | undefined, ranks?: Uint8Array) {
   const checks: Checked[] = [];
   const steps: [Step, () => boolean | Promise<boolean>][] = [
     ["commitment", async () => hex(await sha256(bytesOf(draw.secret))) === draw.commitment],
@@ -128,13 +128,17 @@ export async function check(draw: Draw, entry: Entry, noted: string | undefined)
     ["entry", async () => hex(await sha256(utf8(entry.user), bytesOf(entry.nonce))) === entry.leaf],
     [
       "path",
-      () => entry.count === draw.count && verifyPath(draw.root ?? "", entry.leaf, entry.index, entry.count, entry.path),
+      async () =>
+        entry.count === draw.count &&
+        verifyPath(draw.root ?? "", await entryOf(entry), entry.index, entry.count, entry.path),
     ],
     [
       "place",
       async () => {
         const order = await drawOrder(draw.seed ?? "", draw.count ?? 0);
-        return order[(entry.number ?? 0) - 1] === entry.index;
+        const rank = (index: number) => ranks?.[index] ?? 0;
+        if (ranks) order.sort((a, b) => rank(b) - rank(a));
+        return order[(entry.number ?? 0) - 1] === entry.index && rank(entry.index) === (entry.priority ?? 0);
       },
     ],
   ];
@@ -155,11 +159,13 @@ export interface Outcome {
 /** Fetches both and checks them. It fails when they cannot be had, or when the browser cannot hash. */
 export async function fetchAndCheck(sale: string, token: string, noted: string | undefined): Promise<Outcome> {
   if (!globalThis.crypto?.subtle) throw new Error("insecure");
-  const get = async <T>(path: string): Promise<T> => {
+  const get = async (path: string): Promise<Response> => {
     const answer = await fetch(`/api/v1/sales/${sale}/${path}`, { headers: { Authorization: `Bearer ${token}` } });
     if (!answer.ok) throw new Error(answer.status === 409 ? "none" : "unreached");
-    return (await answer.json()) as T;
+    return answer;
   };
-  const [draw, entry] = await Promise.all([get<Draw>("draw"), get<Entry>("draw/mine")]);
-  return { checks: await check(draw, entry, noted), root: draw.root ?? "" };
+  const entry: Entry = await (await get("draw/mine")).json();
+  const draw: Draw = await (await get("draw")).json();
+  const ranks = draw.priorities ? new Uint8Array(await (await get("draw/priorities")).arrayBuffer()) : undefined;
+  return { checks: await check(draw, entry, noted, ranks), root: draw.root ?? "" };
 }

@@ -2,14 +2,14 @@ import type { Text } from "./protocol.ts";
 
 /** Numbers, times and prices in one language. */
 export class Format {
-  private readonly whole: Intl.NumberFormat;
+  readonly #whole: Intl.NumberFormat;
 
   constructor(readonly lang: string) {
-    this.whole = new Intl.NumberFormat(lang);
+    this.#whole = new Intl.NumberFormat(lang);
   }
 
   number(n: number): string {
-    return this.whole.format(n);
+    return this.#whole.format(n);
   }
 
   /** A price, given in minor units. How many there are to a unit is the currency's own matter: 100, 1 or 1,000. */
@@ -47,7 +47,7 @@ export class Format {
     const minutes = Math.floor((left % 3600) / 60);
     const two = (n: number) => String(n).padStart(2, "0");
     const time = hours + days > 0 ? `${hours}:${two(minutes)}:${two(left % 60)}` : `${minutes}:${two(left % 60)}`;
-    return days > 0 ? `${this.unit(days, "day")} ${time}` : time;
+    return days > 0 ? `${this.#unit(days, "day")} ${time}` : time;
   }
 
   /** A length in words, rounded so that nobody sets a watch by it; undefined under a minute. */
@@ -57,14 +57,14 @@ export class Format {
     const size = unit === "hour" ? 3_600_000 : 60_000;
     const low = Math.max(1, Math.floor(from / size));
     const high = Math.max(low, Math.ceil(to / size));
-    const format = this.units(unit);
+    const format = this.#units(unit);
     return low === high ? format.format(low) : format.formatRange(low, high);
   }
 
   /** A length that must not be promised longer than it is: whole hours, minutes or seconds. */
   length(ms: number): string {
-    if (ms >= 2 * 3_600_000) return this.unit(Math.floor(ms / 3_600_000), "hour");
-    return ms >= 60_000 ? this.unit(Math.floor(ms / 60_000), "minute") : this.unit(Math.floor(ms / 1000), "second");
+    if (ms >= 2 * 3_600_000) return this.#unit(Math.floor(ms / 3_600_000), "hour");
+    return ms >= 60_000 ? this.#unit(Math.floor(ms / 60_000), "minute") : this.#unit(Math.floor(ms / 1000), "second");
   }
 
   /** A text of the sale in this language, else in English, else in whatever it has. */
@@ -75,11 +75,11 @@ export class Format {
     return text[this.lang] ?? text[base] ?? text.en ?? Object.values(text)[0] ?? fallback;
   }
 
-  private unit(n: number, unit: string): string {
-    return this.units(unit).format(n);
+  #unit(n: number, unit: string): string {
+    return this.#units(unit).format(n);
   }
 
-  private units(unit: string): Intl.NumberFormat {
+  #units(unit: string): Intl.NumberFormat {
     return new Intl.NumberFormat(this.lang, { style: "unit", unit, unitDisplay: "long", maximumFractionDigits: 0 });
   }
 }

@@ -16,7 +16,7 @@ const IDENTITY = "sluice:user";
 
 /** What survives a reload. Where the browser keeps nothing (private windows, blocked storage) it lasts as long as the page. */
 export class Store {
-  private readonly fallback = new Map<string, string>();
+  readonly #fallback = new Map<string, string>();
 
   read<T>(key: string): T | undefined {
     try {
@@ -25,7 +25,7 @@ export class Store {
     } catch {
       // The browser keeps nothing, or somebody else has written there.
     }
-    return JSON.parse(this.fallback.get(key) ?? "null") ?? undefined;
+    return JSON.parse(this.#fallback.get(key) ?? "null") ?? undefined;
   }
 
   write(key: string, value: unknown): void {
@@ -33,32 +33,38 @@ export class Store {
     try {
       if (text === undefined) localStorage.removeItem(key);
       else localStorage.setItem(key, text);
-      this.fallback.delete(key);
+      this.#fallback.delete(key);
     } catch {
-      if (text === undefined) this.fallback.delete(key);
-      else this.fallback.set(key, text);
+      if (text === undefined) this.#fallback.delete(key);
+      else this.#fallback.set(key, text);
     }
   }
 }
 
 /**
- * Takes a token out of the address, where a link put it: the shop's (`#token=…`), or that of another device of the shopper
- * (`#place=…`), which counts for this sale only: whoever this device belongs to keeps their places in others. A fragment is
- * sent to no server, and it is removed from the address at once, so that it stays in no history and in no copied link.
+ * Takes out of the address what a link put there: the shop's token (`#token=…`), or that of another device of the shopper
+ * (`#place=…`), which counts for this sale only: whoever this device belongs to keeps their places in others; and an access
+ * code for this sale (`#code=…`). A fragment is sent to no server, and it is removed from the address at once, so that it
+ * stays in no history and in no copied link.
  */
 export function tokenFromAddress(store: Store, sale: string | undefined): void {
   const fragment = new URLSearchParams(location.hash.slice(1));
   const token = fragment.get("token");
   const place = fragment.get("place");
-  if (!token && !place) return;
+  const code = fragment.get("code");
+  if (!token && !place && !code) return;
   history.replaceState(null, "", location.pathname + location.search);
   if (token) {
     forget(store, sale);
     store.write(IDENTITY, { token, guest: false } satisfies Identity);
-  } else if (sale) {
-    store.write(identityIn(sale), { token: place ?? "", guest: false } satisfies Identity);
+  } else if (sale && place) {
+    store.write(identityIn(sale), { token: place, guest: false } satisfies Identity);
   }
+  if (sale && code) store.write(codeIn(sale), code);
 }
+
+/** Where the access code is kept that a link brought along. */
+export const codeIn = (sale: string) => `sluice:code:${sale}`;
 
 /** The identity that is held for a sale, if it still holds. */
 export function held(store: Store, sale: string | undefined): Identity | undefined {

@@ -33,6 +33,7 @@ export interface Sale {
   limit: number;
   line: { order: LineOrder; grace?: number; commitment?: string; beacon?: string }; // grace absent = none
   hold: number;
+  access?: { code?: boolean; challenge?: boolean; priority?: boolean }; // what a new place is asked for; absent = nothing
 }
 
 export interface Order {

@@ -26,15 +26,20 @@ function pathOf(leaves: Buffer[], i: number): string[] {
     : [...pathOf(leaves.slice(k), i - k), hex(tree(leaves.slice(0, k)))];
 }
 
-async function honest(count = 21, index = 13): Promise<{ draw: Draw; entry: Entry }> {
+async function honest(count = 21, index = 13, ranks?: Uint8Array): Promise<{ draw: Draw; entry: Entry }> {
   const nonce = Buffer.alloc(16, 5);
-  const leaves = Array.from({ length: count }, (_, i) => sha(`用户-${i}`, nonce));
+  const plain = Array.from({ length: count }, (_, i) => sha(`用户-${i}`, nonce));
+  const leaves = plain.map((leaf, i) =>
+    ranks?.[i] ? sha(Uint8Array.of(3), leaf, Uint8Array.of(ranks[i] as number)) : leaf,
+  );
   const secret = Buffer.alloc(32, 9);
   const size = Buffer.alloc(8);
   size.writeUInt32BE(count, 4);
   const root = sha(Uint8Array.of(2), size, tree(leaves));
   const seed = hex(sha(secret, root));
-  const order = await drawOrder(seed, count);
+  const drawn = [...(await drawOrder(seed, count))];
+  const levels = [...new Set(ranks ?? [0])].sort((a, b) => b - a);
+  const order = levels.flatMap((level) => drawn.filter((i) => (ranks?.[i] ?? 0) === level));
   return {
     draw: {
       state: "drawn",
@@ -48,7 +53,8 @@ async function honest(count = 21, index = 13): Promise<{ draw: Draw; entry: Entr
     entry: {
       user: `用户-${index}`,
       nonce: hex(nonce),
-      leaf: hex(leaves[index] as Buffer),
+      leaf: hex(plain[index] as Buffer),
+      ...(ranks?.[index] && { priority: ranks[index] }),
       index,
       count,
       path: pathOf(leaves, index),
@@ -97,6 +103,19 @@ describe("a draw", () => {
     const honestly = await honest();
     const checks = await check({ ...honestly.draw, ...draw }, { ...honestly.entry, ...entry }, undefined);
     expect(checks.at(-1)).toEqual({ step, holds: false });
+  });
+
+  it("puts those of a higher priority first, and binds each to its own", async () => {
+    const ranks = Uint8Array.from({ length: 21 }, (_, i) => [0, 7, 255][i % 3] as number);
+    for (const index of [12, 13, 14]) {
+      const { draw, entry } = await honest(21, index, ranks);
+      const last = async (change: Partial<Entry>, told: Uint8Array | undefined) =>
+        (await check(draw, { ...entry, ...change }, undefined, told)).at(-1);
+      expect(await last({}, ranks)).toEqual({ step: "place", holds: true });
+      expect(await last({ priority: 9 }, ranks)).toEqual({ step: "path", holds: false });
+      expect((await last({}, undefined))?.holds, "without the priorities").toBe(false);
+      expect((await last({}, ranks.with(index, 3)))?.holds, "with another of one's own").toBe(false);
+    }
   });
 
   it("does not hold when the fingerprint is another one than before", async () => {

@@ -1,5 +1,5 @@
 import { afterEach, beforeEach, describe, expect, it, vi } from "vitest";
-import { askGuest, forget, held, memoryOf, Store, tokenFromAddress } from "../src/identity.ts";
+import { askGuest, codeIn, forget, held, memoryOf, Store, tokenFromAddress } from "../src/identity.ts";
 
 const token = (claims: object) => `h.${btoa(JSON.stringify(claims)).replaceAll("=", "")}.s`;
 const answer = (status: number, body: object = {}, headers: Record<string, string> = {}) =>
@@ -29,6 +29,23 @@ describe("a token in the address", () => {
     history.replaceState(null, "", "/s/phone-x#token=abc");
     tokenFromAddress(new Store(), "phone-x");
     expect(held(new Store(), "phone-x")?.token).toBe("abc");
+  });
+});
+
+describe("an access code in the address", () => {
+  it("is kept for its sale, is gone from the address, and touches no identity", () => {
+    const store = new Store();
+    store.write("sluice:user", { token: "mine", guest: true });
+    history.replaceState(null, "", "/s/phone-x#code=EARLY-BIRD");
+    tokenFromAddress(store, "phone-x");
+    expect(location.href).not.toContain("EARLY");
+    expect(store.read(codeIn("phone-x"))).toBe("EARLY-BIRD");
+    expect(store.read(codeIn("other"))).toBeUndefined();
+    expect(held(store, "phone-x")?.token).toBe("mine");
+    history.replaceState(null, "", "/s/phone-x#token=abc&code=OTHER-BIRD");
+    tokenFromAddress(store, "phone-x");
+    expect(held(store, "phone-x")?.token).toBe("abc");
+    expect(store.read(codeIn("phone-x"))).toBe("OTHER-BIRD");
   });
 });
 

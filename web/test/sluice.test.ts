@@ -67,6 +67,19 @@ describe("saying hello", () => {
     expect(s.socket.all("hello")).toHaveLength(2);
   });
 
+  it("brings a code and a challenge, when it is told them, and the code again after a place was lost", () => {
+    const s = shopper();
+    s.client.start();
+    s.socket.accept();
+    s.socket.hangUp(4403, "code_needed");
+    s.client.join("EARLY-BIRD", "solved");
+    s.socket.accept();
+    expect(s.socket.sent).toEqual([{ type: "hello", token: "token", code: "EARLY-BIRD", challenge: "solved" }]);
+    s.socket.say(welcome(), { type: "missed", at: T, why: "expired" });
+    s.client.join();
+    expect(s.socket.all("hello").at(-1)).toEqual({ type: "hello", token: "token", code: "EARLY-BIRD" });
+  });
+
   it("waits for a lobby that is months away", () => {
     const s = shopper(() => 0);
     s.client.start();

@@ -232,6 +232,7 @@ const views: Record<string, [State, string[], string[], Gate?]> = {
       [4403, "denied", "not open to you", "未对您开放"],
       [4403, "code_needed", "needs an access code", "需要邀请码"],
       [4403, "code_used", "has been used", "已被使用"],
+      [4403, "challenge_needed", "checks who joins", "通过验证"],
       [4404, "", "no such sale", "没有这个活动"],
       [4409, "", "too many tabs", "太多标签页"],
     ].map(([code, reason, en, zh]) => [

@@ -88,7 +88,14 @@ function Body({ state, actions }: { state: State; actions: Actions }) {
     case "scheduled":
       return <ScheduledView view={view} />;
     case "lobby":
-      return <LobbyView view={view} number={state.number} commitment={sale?.line.commitment} />;
+      return (
+        <LobbyView
+          view={view}
+          number={state.number}
+          commitment={sale?.line.commitment}
+          ranked={sale?.access?.priority}
+        />
+      );
     case "queued":
       return (
         <QueuedView
@@ -167,7 +174,7 @@ function Refused({ view, actions }: { view: View & { name: "refused" }; actions:
   }
   if (reason === "code_needed" || reason === "code_used") {
     return (
-      <Message title={t.codeNeeded} {...(reason === "code_used" ? { more: t.codeUsed } : {})}>
+      <Message title={t.codeNeeded} more={t.refusedWhy[reason] ?? ""}>
         <form
           class="row"
           onSubmit={(event) => {
@@ -187,7 +194,7 @@ function Refused({ view, actions }: { view: View & { name: "refused" }; actions:
     );
   }
   return (
-    <Message title={t.refused} more={t.refusedWhy[code] ?? t.failed}>
+    <Message title={t.refused} more={t.refusedWhy[reason] ?? t.refusedWhy[code] ?? t.failed}>
       {code === 4401 && (
         <button type="button" class="button" onClick={() => actions.restart()}>
           {t.restart}

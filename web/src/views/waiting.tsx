@@ -25,10 +25,12 @@ export function LobbyView({
   view,
   number,
   commitment,
+  ranked,
 }: {
   view: View & { name: "lobby" };
   number: number | undefined;
   commitment: string | undefined;
+  ranked: boolean | undefined;
 }) {
   const { t, f } = language.value;
   const time = useCell(now);
@@ -47,6 +49,7 @@ export function LobbyView({
         </p>
       )}
       <p class="more">{direct ? t.lobbyDirect : view.order === "lottery" ? t.lobbyLottery : t.lobbyFifo}</p>
+      {ranked && <p class="more">{t.lobbyRanked}</p>}
       {commitment && <Commitment commitment={commitment} />}
     </section>
   );

@@ -1,0 +1,141 @@
+package server
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"net/http"
+	"net/netip"
+	"net/url"
+	"strings"
+	"time"
+
+	"sluice/queue"
+)
+
+const (
+	challengeTimeout = 5 * time.Second
+	challengeAtOnce  = 64       // questions that a node has open at a verifier
+	challengeWaiting = 1024     // shoppers of a node who wait to be asked about, those included
+	longestAnswer    = 64 << 10 // bytes of a verifier's answer
+	longestSolution  = 4 << 10  // bytes of what a shopper brings, above what verifiers hand out
+)
+
+// verifier asks a service, the kind that captchas have, whether what a shopper brings solves a challenge. It is asked
+// once for each solution and never again, since a solution counts once; no answer is neither yes nor no. How many wait
+// for it is bounded, so that a slow one costs its own sale some patience and the node nothing else.
+type verifier struct {
+	client  *http.Client
+	secret  string
+	timeout time.Duration
+	waiting chan struct{}
+	asking  chan struct{}
+}
+
+func newVerifier(secret string) *verifier {
+	transport := http.DefaultTransport.(*http.Transport).Clone() //nolint:forcetypeassert // the standard library says so
+	transport.MaxIdleConnsPerHost, transport.MaxConnsPerHost = challengeAtOnce, challengeAtOnce
+	return &verifier{
+		client: &http.Client{
+			Transport:     transport,
+			CheckRedirect: func(*http.Request, []*http.Request) error { return http.ErrUseLastResponse },
+		},
+		secret:  secret,
+		timeout: challengeTimeout,
+		waiting: make(chan struct{}, challengeWaiting),
+		asking:  make(chan struct{}, challengeAtOnce),
+	}
+}
+
+// solved is nil when the verifier says that it is. Errors: Forbidden with ChallengeNeeded when it says that it is not, and
+// Unavailable when it says nothing that counts. It blocks challengeTimeout at most.
+func (v *verifier) solved(ctx context.Context, at, solution string, peer netip.Addr) error {
+	if len(solution) > longestSolution {
+		return queue.Barred(queue.ChallengeNeeded)
+	}
+	ctx, cancel := context.WithTimeout(ctx, v.timeout)
+	defer cancel()
+	if err := v.enter(ctx); err != nil {
+		return errNoVerdict(err)
+	}
+	defer v.leave()
+	yes, err := v.ask(ctx, at, solution, peer)
+	switch {
+	case err != nil:
+		return errNoVerdict(err)
+	case !yes:
+		return queue.Barred(queue.ChallengeNeeded)
+	}
+	return nil
+}
+
+// enter waits until the verifier may be asked.
+func (v *verifier) enter(ctx context.Context) error {
+	select {
+	case v.waiting <- struct{}{}:
+	default:
+		return errors.New("too many wait for the verifier")
+	}
+	select {
+	case v.asking <- struct{}{}:
+		return nil
+	case <-ctx.Done():
+		<-v.waiting
+		return ctx.Err()
+	}
+}
+
+func (v *verifier) leave() {
+	<-v.asking
+	<-v.waiting
+}
+
+// ask is the question, as the services agree on it: a form with secret, response and remoteip, answered with JSON in which
+// success is true or not.
+func (v *verifier) ask(ctx context.Context, at, solution string, peer netip.Addr) (bool, error) {
+	form := url.Values{"response": {solution}}
+	if v.secret != "" {
+		form.Set("secret", v.secret)
+	}
+	if peer.IsValid() {
+		form.Set("remoteip", peer.Unmap().String())
+	}
+	req, err := http.NewRequestWithContext(ctx, http.MethodPost, at, strings.NewReader(form.Encode()))
+	if err != nil {
+		return false, err
+	}
+	req.Header.Set("Content-Type", "application/x-www-form-urlencoded")
+	req.Header.Set("Accept", "application/json")
+	resp, err := v.client.Do(req)
+	if err != nil {
+		return false, err
+	}
+	defer resp.Body.Close()
+	body, err := io.ReadAll(io.LimitReader(resp.Body, longestAnswer))
+	if err != nil {
+		return false, err
+	}
+	if resp.StatusCode != http.StatusOK {
+		return false, fmt.Errorf("the verifier answered %s", resp.Status)
+	}
+	var answer struct {
+		Success *bool `json:"success"`
+	}
+	if err := json.Unmarshal(body, &answer); err != nil || answer.Success == nil {
+		return false, errors.New("the verifier's answer is no JSON object with success")
+	}
+	return *answer.Success, nil
+}
+
+// errNoVerdict is what a shopper hears who could not be asked about. Nobody is let in for the want of an answer, and
+// nobody is turned away.
+func errNoVerdict(cause error) error {
+	return &queue.Error{
+		Code:       queue.Unavailable,
+		Message:    "your challenge cannot be checked right now; nothing was taken, try again in a moment",
+		RetryAfter: time.Second,
+		Err:        fmt.Errorf("ask the verifier of challenges: %w", cause),
+	}
+}
