@@ -1,15 +1,15 @@
 var e = class {
 	random;
-	attempt = 0;
+	#e = 0;
 	constructor(e = Math.random) {
 		this.random = e;
 	}
 	next() {
-		let e = Math.min(3e4, 3e3 * 2 ** Math.min(this.attempt, 10));
-		return this.attempt++, this.random() * e;
+		let e = Math.min(3e4, 3e3 * 2 ** Math.min(this.#e, 10));
+		return this.#e++, this.random() * e;
 	}
 	reset() {
-		this.attempt = 0;
+		this.#e = 0;
 	}
 }, t = 4, n = 12e3;
 async function r(r, i, a, o) {
@@ -34,19 +34,19 @@ async function r(r, i, a, o) {
 // src/clock.ts
 var i = class {
 	steady;
-	offset;
+	#e;
 	constructor(e = () => performance.now()) {
 		this.steady = e;
 	}
 	sample(e) {
 		let t = e - this.steady();
-		(this.offset === void 0 || t > this.offset || t < this.offset - 5e3) && (this.offset = t);
+		(this.#e === void 0 || t > this.#e || t < this.#e - 5e3) && (this.#e = t);
 	}
 	reset() {
-		this.offset = void 0;
+		this.#e = void 0;
 	}
 	now() {
-		return this.offset === void 0 ? Date.now() : this.steady() + this.offset;
+		return this.#e === void 0 ? Date.now() : this.steady() + this.#e;
 	}
 };
 // src/protocol.ts
@@ -323,49 +323,51 @@ function w({ type: e, ...t }) {
 }
 // src/sluice.ts
 var T = 15e3, E = 12e3, D = 1e4, O = class {
-	options;
 	clock;
 	state = s;
-	backoff;
-	random;
-	socket;
-	openedAt = 0;
-	heardAt = 0;
-	movingUntil = 0;
-	leaving = !1;
-	code;
-	timers = /* @__PURE__ */ new Map();
+	#e;
+	#t;
+	#n;
+	#r = 0;
+	#i = 0;
+	#a = 0;
+	#o = !1;
+	#s = /* @__PURE__ */ new Map();
+	#c;
 	constructor(t) {
-		this.options = t, this.clock = t.clock ?? new i(), this.random = t.random ?? Math.random, this.backoff = new e(this.random);
+		this.#c = { ...t }, this.clock = t.clock ?? new i(), this.#t = t.random ?? Math.random, this.#e = new e(this.#t);
 	}
 	start() {
-		this.options.load().left ? this.set({
+		this.#c.load().left ? this.#S({
 			...this.state,
 			view: { name: "left" }
-		}) : this.connect();
+		}) : this.#u();
 	}
 	stop() {
-		this.drop(), this.clearAll(), this.set({
+		this.#x(), this.#T(), this.#S({
 			...this.state,
 			link: "closed"
 		});
 	}
-	join(e) {
-		this.code = e, this.leaving = !1, this.options.save({}), this.set({
+	join(e = this.#c.code, t) {
+		Object.assign(this.#c, {
+			code: e,
+			challenge: t
+		}), this.#o = !1, this.#c.save({}), this.#S({
 			...this.state,
 			view: { name: "connecting" },
 			number: void 0,
 			notice: void 0,
 			pending: void 0
-		}), this.state.link === "open" ? this.hello() : this.connect();
+		}), this.state.link === "open" ? this.#d() : this.#u();
 	}
 	leave() {
-		this.leaving = !0, this.send({ type: "leave" });
+		this.#o = !0, this.#b({ type: "leave" });
 	}
 	grab(e, t) {
 		if (this.state.pending) return;
-		let n = (this.options.newId ?? (() => crypto.randomUUID()))();
-		this.set({
+		let n = (this.#c.newId ?? (() => crypto.randomUUID()))();
+		this.#S({
 			...this.state,
 			pending: {
 				id: n,
@@ -373,148 +375,149 @@ var T = 15e3, E = 12e3, D = 1e4, O = class {
 				qty: t
 			},
 			notice: void 0
-		}), this.sendGrab();
+		}), this.#_();
 	}
 	pay() {
-		return this.change("pay");
+		return this.#l("pay");
 	}
 	cancel() {
-		return this.change("cancel");
+		return this.#l("cancel");
 	}
 	recheck() {
-		this.state.link === "waiting" ? this.after("reconnect", this.random() * 1e3, () => this.connect()) : this.state.link === "open" && performance.now() - this.heardAt > D && (this.hello(), this.after("welcome", T, () => this.lost(0, "")));
+		this.state.link === "waiting" ? this.#C("reconnect", this.#t() * 1e3, () => this.#u()) : this.state.link === "open" && performance.now() - this.#i > D && (this.#d(), this.#C("welcome", T, () => this.#v(0, "")));
 	}
-	async change(e) {
+	async #l(e) {
 		let { view: t, changing: n } = this.state;
 		if (t.name !== "order" || n) return;
-		this.set({
+		this.#S({
 			...this.state,
 			changing: e,
 			notice: void 0
 		});
-		let i = await r(this.options.api ?? `${new URL(this.options.url.replace(/^ws/, "http")).origin}/api/v1`, this.options.token, t.order, e), a = {
+		let i = await r(this.#c.api ?? `${new URL(this.#c.url.replace(/^ws/, "http")).origin}/api/v1`, this.#c.token, t.order, e), a = {
 			...this.state,
 			changing: void 0
 		};
-		a.view.name !== "order" || a.view.order.id !== t.order.id ? this.set(a) : i === "unanswered" ? this.set({
+		a.view.name !== "order" || a.view.order.id !== t.order.id ? this.#S(a) : i === "unanswered" ? this.#S({
 			...a,
 			notice: { kind: "unanswered" }
-		}) : i === "refused" ? this.set({
+		}) : i === "refused" ? this.#S({
 			...a,
 			notice: {
 				kind: "error",
 				code: e,
 				msg: ""
 			}
-		}) : (this.note(i), this.set(c(a, {
+		}) : (this.#p(i), this.#S(c(a, {
 			type: "order",
 			at: a.at,
 			order: i
 		})));
 	}
-	connect() {
-		this.drop(), this.clear("reconnect"), this.set({
+	#u() {
+		this.#x(), this.#w("reconnect"), this.#S({
 			...this.state,
 			link: "connecting"
 		});
-		let e = (this.options.open ?? ((e, t) => new WebSocket(e, t)))(this.options.url, "sluice.v1");
-		this.socket = e, this.after("welcome", T, () => this.lost(0, "")), e.onopen = () => {
-			e === this.socket && this.hello();
+		let e = (this.#c.open ?? ((e, t) => new WebSocket(e, t)))(this.#c.url, "sluice.v1");
+		this.#n = e, this.#C("welcome", T, () => this.#v(0, "")), e.onopen = () => {
+			e === this.#n && this.#d();
 		}, e.onmessage = (t) => {
-			e === this.socket && this.receive(String(t.data));
+			e === this.#n && this.#f(String(t.data));
 		}, e.onclose = (t) => {
-			e === this.socket && this.lost(t.code, t.reason);
+			e === this.#n && this.#v(t.code, t.reason);
 		};
 	}
-	hello() {
-		let { seat: e, order: t } = this.options.load();
-		this.send({
+	#d() {
+		let { token: e, code: t, challenge: n, load: r } = this.#c, { seat: i, order: a } = r();
+		this.#b({
 			type: "hello",
-			token: this.options.token,
-			seat: e,
-			order: t,
-			code: this.code
+			token: e,
+			seat: i,
+			order: a,
+			code: t,
+			challenge: n
 		});
 	}
-	receive(e) {
+	#f(e) {
 		let t;
 		try {
 			t = JSON.parse(e);
 		} catch {
 			return;
 		}
-		this.heardAt = performance.now(), t.type === "welcome" && this.clock.reset(), t.type !== "error" && t.type !== "limited" && t.type !== "moving" && this.clock.sample(t.at);
+		this.#i = performance.now(), t.type === "welcome" && this.clock.reset(), t.type !== "error" && t.type !== "limited" && t.type !== "moving" && this.clock.sample(t.at);
 		let n = this.state;
-		this.set(c(n, t)), this.follow(t, n), this.state.pending || this.clear("grab");
+		this.#S(c(n, t)), this.#m(t, n), this.state.pending || this.#w("grab");
 	}
-	note(e) {
-		let t = this.options.load();
-		(a(e) || !t.order) && this.options.save({
+	#p(e) {
+		let t = this.#c.load();
+		(a(e) || !t.order) && this.#c.save({
 			...t,
 			order: e.id
 		});
 	}
-	follow(e, t) {
+	#m(e, t) {
 		switch (e.type) {
 			case "welcome":
-				this.clear("welcome"), this.clear("hello"), t.link !== "open" && (this.openedAt = performance.now()), e.seat && this.options.save({
-					...this.options.load(),
+				this.#w("welcome"), this.#w("hello"), t.link !== "open" && (this.#r = performance.now()), e.seat && this.#c.save({
+					...this.#c.load(),
 					seat: e.seat,
 					left: void 0
-				}), this.leaving && this.send({ type: "leave" }), this.state.pending && this.sendGrab();
+				}), this.#o && this.#b({ type: "leave" }), this.state.pending && this.#_();
 				break;
 			case "none":
-				this.leaving ? this.gone() : this.state.view.name === "scheduled" && this.joinAt(this.state.view.joinsAt);
+				this.#o ? this.#y() : this.state.view.name === "scheduled" && this.#g(this.state.view.joinsAt);
 				break;
 			case "missed":
-				this.leaving && this.gone();
+				this.#o && this.#y();
 				break;
 			case "lobby":
 			case "queued":
 			case "turn":
-				t.view.name === "order" && !t.fresh && this.state.view.name !== "order" && this.options.save({
-					...this.options.load(),
+				t.view.name === "order" && !t.fresh && this.state.view.name !== "order" && this.#c.save({
+					...this.#c.load(),
 					order: void 0
 				});
 				break;
 			case "success":
 			case "already":
 			case "order":
-				h(this.state) ? this.options.save({
-					...this.options.load(),
+				h(this.state) ? this.#c.save({
+					...this.#c.load(),
 					order: void 0
-				}) : this.note(e.order);
+				}) : this.#p(e.order);
 				break;
 			case "limited":
-				this.retry(e.id, e.retry_after_ms);
+				this.#h(e.id, e.retry_after_ms);
 				break;
 			case "error":
-				(e.code === "unavailable" || e.retry_after_ms) && this.retry(e.id, e.retry_after_ms ?? 1e3);
+				(e.code === "unavailable" || e.retry_after_ms) && this.#h(e.id, e.retry_after_ms ?? 1e3);
 				break;
-			case "moving": this.movingUntil = performance.now() + e.retry_in_ms, this.after("reconnect", e.retry_in_ms, () => this.connect());
+			case "moving": this.#a = performance.now() + e.retry_in_ms, this.#C("reconnect", e.retry_in_ms, () => this.#u());
 		}
 	}
-	retry(e, t) {
-		e === void 0 ? this.after("hello", t, () => this.hello()) : e === this.state.pending?.id && this.after("grab", t, () => this.sendGrab());
+	#h(e, t) {
+		e === void 0 ? this.#C("hello", t, () => this.#d()) : e === this.state.pending?.id && this.#C("grab", t, () => this.#_());
 	}
-	joinAt(e) {
+	#g(e) {
 		let t = Math.max(0, e - this.clock.now());
-		this.after("hello", Math.min(t, 2 ** 31 - 4e3) + this.random() * 3e3, () => this.hello());
+		this.#C("hello", Math.min(t, 2 ** 31 - 4e3) + this.#t() * 3e3, () => this.#d());
 	}
-	sendGrab() {
+	#_() {
 		let e = this.state.pending;
-		e && (this.send({
+		e && (this.#b({
 			type: "grab",
 			...e
-		}), this.after("grab", E, () => this.sendGrab()));
+		}), this.#C("grab", E, () => this.#_()));
 	}
-	lost(e, t) {
-		if (this.drop(), this.clear("welcome"), this.clear("hello"), this.clear("grab"), this.leaving && e === 1e3) {
-			this.gone();
+	#v(e, t) {
+		if (this.#x(), this.#w("welcome"), this.#w("hello"), this.#w("grab"), this.#o && e === 1e3) {
+			this.#y();
 			return;
 		}
 		if (o(e)) {
-			this.clearAll(), this.set({
+			this.#T(), this.#S({
 				...this.state,
 				link: "closed",
 				pending: void 0,
@@ -526,15 +529,15 @@ var T = 15e3, E = 12e3, D = 1e4, O = class {
 			});
 			return;
 		}
-		this.openedAt > 0 && performance.now() - this.openedAt >= 6e4 && this.backoff.reset(), this.openedAt = 0;
-		let n = this.movingUntil - performance.now();
-		this.movingUntil = 0, this.set({
+		this.#r > 0 && performance.now() - this.#r >= 6e4 && this.#e.reset(), this.#r = 0;
+		let n = this.#a - performance.now();
+		this.#a = 0, this.#S({
 			...this.state,
 			link: "waiting"
-		}), this.after("reconnect", n > 0 ? n : this.backoff.next(), () => this.connect());
+		}), this.#C("reconnect", n > 0 ? n : this.#e.next(), () => this.#u());
 	}
-	gone() {
-		this.leaving = !1, this.drop(), this.clearAll(), this.options.save({ left: !0 }), this.set({
+	#y() {
+		this.#o = !1, this.#x(), this.#T(), this.#c.save({ left: !0 }), this.#S({
 			...this.state,
 			link: "idle",
 			number: void 0,
@@ -542,26 +545,26 @@ var T = 15e3, E = 12e3, D = 1e4, O = class {
 			view: { name: "left" }
 		});
 	}
-	send(e) {
-		this.socket?.readyState === 1 && this.socket.send(JSON.stringify(e));
+	#b(e) {
+		this.#n?.readyState === 1 && this.#n.send(JSON.stringify(e));
 	}
-	drop() {
-		let e = this.socket;
-		this.socket = void 0, e && (e.onopen = e.onmessage = e.onclose = null, e.close());
+	#x() {
+		let e = this.#n;
+		this.#n = void 0, e && (e.onopen = e.onmessage = e.onclose = null, e.close());
 	}
-	set(e) {
-		e !== this.state && (this.state = e, this.options.onState(e));
+	#S(e) {
+		e !== this.state && (this.state = e, this.#c.onState(e));
 	}
-	after(e, t, n) {
-		this.clear(e), this.timers.set(e, setTimeout(() => {
-			this.timers.delete(e), n();
+	#C(e, t, n) {
+		this.#w(e), this.#s.set(e, setTimeout(() => {
+			this.#s.delete(e), n();
 		}, t));
 	}
-	clear(e) {
-		clearTimeout(this.timers.get(e)), this.timers.delete(e);
+	#w(e) {
+		clearTimeout(this.#s.get(e)), this.#s.delete(e);
 	}
-	clearAll() {
-		for (let e of [...this.timers.keys()]) this.clear(e);
+	#T() {
+		for (let e of [...this.#s.keys()]) this.#w(e);
 	}
 };
 export { O as Sluice, c as reduce };
