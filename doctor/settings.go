@@ -102,7 +102,7 @@ func (f *findings) origin(origin string) {
 	u, err := url.Parse(origin)
 	switch {
 	case strings.Contains(origin, "*"):
-		f.warn("origins", origin, "name each origin, like https://shop.example", "it allows no page at all: origins are compared whole, so that no other site can act for a shopper")
+		f.warn("origins", origin, "name each origin, like https://shop.example", "a node does not start with it: origins are compared whole, so that no other site can act for a shopper")
 	case err != nil || u.Host == "" || u.Scheme != "https" && u.Scheme != "http" || strings.Trim(u.Path, "/") != "" || u.RawQuery != "" || u.User != nil:
 		f.warn("origins", origin, "write it like https://shop.example, without a path", "no browser ever sends that")
 	case u.Scheme == "http" && !isLoopback(u.Hostname()):

@@ -3,6 +3,7 @@ package server
 import (
 	"context"
 	"errors"
+	"fmt"
 	"net/http"
 	"strings"
 	"testing"
@@ -47,7 +48,7 @@ func TestOnlyTheAdminTokenOpensTheAdminAPI(t *testing.T) {
 		for _, call := range adminCalls() {
 			b.server.attempts = newAttempts() // what is told to somebody who guesses and guesses has tests of its own
 			a := b.send(call.method, call.path+"?token="+strings.ReplaceAll(testAdminToken, " ", "+"), "", header...)
-			if a.status != http.StatusUnauthorized {
+			if a.status != http.StatusUnauthorized && a.status != http.StatusTooManyRequests {
 				t.Errorf("%s: %s %s: got %d", name, call.method, call.path, a.status)
 			}
 		}
@@ -164,5 +165,42 @@ func TestAChangeThatCannotBeTriedOutIsNotMade(t *testing.T) {
 	}
 	if len(*writes) > 0 || len(log.changes) > 0 {
 		t.Errorf("wrote %v and logged %v", *writes, log.changes)
+	}
+}
+
+func TestWhoGuessesTheAdminTokenIsLimitedAndLocksNobodyOut(t *testing.T) {
+	t.Parallel()
+	now := testNow()
+	b := newBench(t, func(o *Options) {
+		o.TrustedProxies, o.Now = []string{"192.0.2.1"}, func() time.Time { return now }
+	})
+	guess := func(address string) answer {
+		return b.send(http.MethodGet, "/api/v1/admin/sales", "", "Authorization", "Bearer guess", "X-Forwarded-For", address)
+	}
+	for range attemptsAddress {
+		b.mustFail(guess("203.0.113.7"), http.StatusUnauthorized, queue.Unauthenticated)
+	}
+	a := guess("203.0.113.7")
+	b.mustFail(a, http.StatusTooManyRequests, queue.Limited)
+	if a.header.Get("Retry-After") == "" || a.header.Get(headerLimit) != "10" || a.header.Get(headerRemaining) != "0" {
+		t.Errorf("got %v", a.header)
+	}
+	if a := b.send(http.MethodGet, "/api/v1/admin/sales", "", append(b.asAdmin(), "X-Forwarded-For", "203.0.113.7")...); a.status != http.StatusOK {
+		t.Errorf("the operator at the guesser's address got %d", a.status)
+	}
+	// With ever new addresses all together are limited, and no more than so many are remembered.
+	limited := 0
+	for i := range 2 * attemptsKept {
+		if guess(fmt.Sprintf("198.51.%d.%d", i/250, i%250)).status == http.StatusTooManyRequests {
+			limited++
+		}
+	}
+	if limited != 2*attemptsKept-(attemptsNode-attemptsAddress) || len(b.server.attempts.addresses) > attemptsKept {
+		t.Errorf("%d of %d guesses were limited, with %d addresses in memory", limited, 2*attemptsKept, len(b.server.attempts.addresses))
+	}
+	now = now.Add(attemptsPer)
+	b.mustFail(guess("203.0.113.7"), http.StatusUnauthorized, queue.Unauthenticated)
+	if a := b.send(http.MethodGet, "/api/v1/admin/sales", ""); a.status != http.StatusUnauthorized {
+		t.Errorf("without a token: got %d", a.status)
 	}
 }

@@ -28,7 +28,15 @@ const (
 func (s *Server) observe(next echo.HandlerFunc) echo.HandlerFunc {
 	return func(c echo.Context) error {
 		id := s.requests.of(c.Request())
-		c.Response().Header().Set(echo.HeaderXRequestID, id)
+		header := c.Response().Header()
+		header.Set(echo.HeaderXRequestID, id)
+		// What is no page is never to be run, shown or taken for another kind of thing. Pages set their own.
+		header.Set(echo.HeaderXContentTypeOptions, "nosniff")
+		header.Set(echo.HeaderContentSecurityPolicy, "default-src 'none'; frame-ancestors 'none'")
+		header.Set(echo.HeaderReferrerPolicy, "no-referrer")
+		if s.opts.Secure {
+			header.Set(echo.HeaderStrictTransportSecurity, "max-age=31536000")
+		}
 		began := time.Now()
 
 		if err := guarded(next, c); err != nil {

@@ -51,9 +51,6 @@ type node struct {
 	// Secret signs tokens that this node accepts.
 	Secret []byte
 
-	// AdminURL is where operators are served.
-	AdminURL string
-
 	certificate      *certificate // nil without TLS
 	http, admin, ops *http.Server
 	drain            time.Duration
@@ -181,7 +178,6 @@ func (n *node) serveShoppers(f serverSettings) error {
 // shoppers do not reach.
 func (n *node) serveOperators(address string) error {
 	if address == "" {
-		n.AdminURL = n.URL
 		return nil
 	}
 	listener, err := net.Listen("tcp", address)
@@ -189,8 +185,7 @@ func (n *node) serveOperators(address string) error {
 		return fmt.Errorf("listen on --admin-listen %s: %w", address, err)
 	}
 	n.admin = server.NewHTTPServer(address, n.server.Operators())
-	n.AdminURL = n.listen(n.admin, listener, n.certificate)
-	n.log.Info("operators", "url", n.AdminURL)
+	n.log.Info("operators", "url", n.listen(n.admin, listener, n.certificate))
 	return nil
 }
 

@@ -1,0 +1,119 @@
+package queue_test
+
+import (
+	"errors"
+	"fmt"
+	"sync"
+	"sync/atomic"
+	"testing"
+	"time"
+
+	"pgregory.net/rapid"
+
+	"sluice/queue"
+)
+
+// The fault: an in-process limiter is N times the limit on N nodes.
+func TestTwoNodesTogetherLetThroughNoMoreThanTheLimit(t *testing.T) {
+	t.Parallel()
+	for name, c := range map[string]struct {
+		opts    queue.Options
+		user    func(i int) string
+		address func(i int) string
+	}{
+		"of a user from ever new addresses": {
+			queue.Options{UserLimit: queue.Rate{N: 5, Per: time.Hour}},
+			func(int) string { return "ann" }, func(i int) string { return fmt.Sprint("198.51.100.", i) },
+		},
+		"of an address with ever new users": {
+			queue.Options{AddressLimit: queue.Rate{N: 5, Per: time.Hour}},
+			func(i int) string { return fmt.Sprint("user-", i) }, func(int) string { return "203.0.113.7" },
+		},
+		"kept as a list": {
+			queue.Options{UserLimit: queue.Rate{N: 70, Per: time.Hour}},
+			func(int) string { return "ann" }, func(int) string { return "203.0.113.7" },
+		},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			nodes := []*line{realLine(t, c.opts), realLine(t, c.opts)}
+			sale := nodes[0].start(func(s *queue.Sale) { withoutLine(s); s.Items[0].Stock = 1000 })
+			limit := c.opts.UserLimit.N + c.opts.AddressLimit.N
+			var passed atomic.Int64
+			var wait sync.WaitGroup
+			for i := range int(3 * limit) {
+				wait.Go(func() {
+					var err error
+					if i%2 == 0 {
+						_, err = nodes[i/2%2].Grab(t.Context(), queue.GrabRequest{
+							Sale: sale.ID, User: c.user(i), Address: c.address(i), Item: "main", Qty: 1, RequestID: fmt.Sprint("r-", i),
+						})
+					} else {
+						_, err = nodes[i/2%2].Join(t.Context(), queue.JoinRequest{Sale: sale.ID, User: c.user(i), Address: c.address(i)})
+					}
+					var refused *queue.Error
+					switch {
+					case err == nil:
+						passed.Add(1)
+					case !errors.As(err, &refused) || refused.Code != queue.Limited:
+						t.Errorf("got %v", err)
+					case refused.Limit != limit || refused.Remaining != 0 || refused.RetryAfter <= 0 || refused.RetryAfter > time.Hour:
+						t.Errorf("the figures are %+v", refused)
+					}
+				})
+			}
+			wait.Wait()
+			if passed.Load() != limit {
+				t.Errorf("%d passed, with a limit of %d", passed.Load(), limit)
+			}
+		})
+	}
+}
+
+func TestAWindowHoldsNoMoreThanTheLimitAndRefusesNobodyBelowIt(t *testing.T) {
+	t.Parallel()
+	at := time.Now().Truncate(time.Second)
+	limits := []int64{1, 3, 64, 65} // the longer ones are kept in another way
+	var lines []*line
+	var sales []string
+	for _, most := range limits {
+		l := embeddedLine(t, queue.Options{UserLimit: queue.Rate{N: most, Per: time.Second}})
+		l.embedded.SetTime(at)
+		sale := l.start(func(s *queue.Sale) {
+			withoutLine(s)
+			s.OpensAt = at.Add(-time.Minute)
+			s.ClosesAt = at.Add(24 * time.Hour)
+		})
+		lines, sales = append(lines, l), append(sales, sale.ID)
+	}
+	users := 0
+	rapid.Check(t, func(r *rapid.T) {
+		users++
+		var passed []time.Time
+		which := rapid.IntRange(0, len(limits)-1).Draw(r, "limit")
+		most, l := limits[which], lines[which]
+		for range rapid.IntRange(int(most), int(most)+10).Draw(r, "steps") {
+			at = at.Add(time.Duration(rapid.Int64Range(0, 2000/most).Draw(r, "ms")) * time.Millisecond)
+			l.embedded.SetTime(at)
+			recent := int64(0)
+			for _, before := range passed {
+				if at.Sub(before) < time.Second {
+					recent++
+				}
+			}
+			_, err := l.Grab(t.Context(), queue.GrabRequest{Sale: sales[which], User: fmt.Sprint("u", users), Item: "main", Qty: 1, RequestID: "r"})
+			if err == nil != (recent < most) || err != nil && queue.CodeOf(err) != queue.Limited {
+				r.Fatalf("%d of %d passed within the second, and the next got %v", recent, most, err)
+			}
+			if err == nil {
+				passed = append(passed, at)
+				continue
+			}
+			var refused *queue.Error
+			errors.As(err, &refused)
+			if oldest := passed[int64(len(passed))-most]; at.Add(refused.RetryAfter).Sub(oldest) != time.Second {
+				r.Fatalf("told to wait %s, and the oldest of %d passed %s ago", refused.RetryAfter, most, at.Sub(oldest))
+			}
+		}
+	})
+}
