@@ -137,7 +137,7 @@ func (s *Session) wake() {
 func (s *Session) drain() {
 	var out output
 	for s.next(&out) {
-		_, err := s.conn.NetConn().Write(out.wire)
+		err := s.write(&out)
 		if out.buffer != nil {
 			s.hub.buffers.Put(out.buffer)
 		}
@@ -152,18 +152,33 @@ func (s *Session) drain() {
 		for _, fn := range out.written {
 			fn()
 		}
-		if out.bye {
+		if out.bye != nil {
 			s.saidBye()
 		}
 	}
 }
 
+// write writes what next took. The close frame goes through gorilla, which then knows of it: of a peer that breaks the
+// rules afterwards it would otherwise complain in a second one.
+func (s *Session) write(out *output) error {
+	if len(out.wire) > 0 {
+		if _, err := s.conn.NetConn().Write(out.wire); err != nil {
+			return err
+		}
+	}
+	if out.bye == nil {
+		return nil
+	}
+	return s.conn.WriteControl(websocket.CloseMessage, websocket.FormatCloseMessage(out.bye.code, out.bye.reason), out.by)
+}
+
 // output is what is written at once.
 type output struct {
 	wire    []byte
-	buffer  *[]byte  // what wire is part of, if it must be given back; nil = it belongs to a frame
-	written []func() // to be called afterwards
-	bye     bool     // it ends with the close frame
+	buffer  *[]byte   // what wire is part of, if it must be given back; nil = it belongs to a frame
+	written []func()  // to be called afterwards
+	bye     *farewell // what ends it, if anything
+	by      time.Time // by when it has to be written
 }
 
 // next takes what is to be written, and says by when, or ends the drainer. Nothing but drainers writes to the connection,
@@ -196,6 +211,7 @@ func (s *Session) next(out *output) bool {
 	if s.bye != nil && s.bye.by.Before(by) {
 		by = s.bye.by
 	}
+	out.by = by
 	if !s.aborted {
 		_ = s.conn.NetConn().SetWriteDeadline(by) // its error is that of the write that follows
 	}
@@ -206,7 +222,7 @@ func (s *Session) next(out *output) bool {
 func (s *Session) take(out *output, room int) (wire []byte, ok bool) {
 	var f *Frame
 	switch {
-	case s.done || out.bye:
+	case s.done || out.bye != nil:
 		return nil, false
 	case s.pong != nil:
 		wire, s.pong = appendFrame(nil, websocket.PongMessage, s.pong), nil
@@ -229,8 +245,8 @@ func (s *Session) take(out *output, room int) (wire []byte, ok bool) {
 			s.queue = nil // an idle session keeps no array
 		}
 	case s.bye != nil:
-		out.bye = true
-		return appendFrame(nil, websocket.CloseMessage, websocket.FormatCloseMessage(s.bye.code, s.bye.reason)), true
+		out.bye = s.bye
+		return nil, true
 	default:
 		return nil, false
 	}
