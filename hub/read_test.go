@@ -2,6 +2,7 @@ package hub
 
 import (
 	"fmt"
+	"io"
 	"strings"
 	"testing"
 	"time"
@@ -219,6 +220,36 @@ func TestNothingIsHandedOverOnceTheSessionIsClosing(t *testing.T) {
 	v.ends(4401)
 	if len(v.hello) != 1 || len(v.messages) != 0 {
 		t.Errorf("%d hellos and %d messages arrived, want 1 and 0", len(v.hello), len(v.messages))
+	}
+}
+
+func TestNothingIsSaidAfterTheCloseFrameWhateverThePeerDoes(t *testing.T) {
+	t.Parallel()
+	for name, frame := range map[string]string{
+		"a frame without a mask":    "\x81\x01x",
+		"a frame of no known kind":  "\x83\x81\x00\x00\x00\x00x",
+		"a close code that is none": "\x88\x82\x00\x00\x00\x00\x03\xee",
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			v := newSite(t, Options{}).dial()
+			conn := v.peer.NetConn()
+			v.session.Close(4401, "bad token")
+			farewell := make([]byte, 2+2+len("bad token"))
+			if _, err := io.ReadFull(conn, farewell); err != nil {
+				t.Fatal(err)
+			}
+			if want := "\x88\x0b\x11\x31bad token"; string(farewell) != want {
+				t.Errorf("the close frame is %q, want %q", farewell, want)
+			}
+			if _, err := conn.Write([]byte(frame)); err != nil {
+				t.Fatal(err)
+			}
+			if more, _ := io.ReadAll(conn); len(more) > 0 {
+				t.Errorf("after the close frame comes %q", more)
+			}
+			await(t, v.closed, "Closed")
+		})
 	}
 }
 

@@ -141,7 +141,7 @@ func (s *Session) drain() {
 			out.late.finish() // without a lock: whoever queues more must not wait for it
 			continue
 		}
-		_, err := s.conn.NetConn().Write(out.wire)
+		err := s.write(&out)
 		if out.buffer != nil {
 			s.hub.buffers.Put(out.buffer)
 		}
@@ -156,19 +156,34 @@ func (s *Session) drain() {
 		for _, fn := range out.written {
 			fn()
 		}
-		if out.bye {
+		if out.bye != nil {
 			s.saidBye()
 		}
 	}
 }
 
+// write writes what next took. The close frame goes through gorilla, which then knows of it: of a peer that breaks the
+// rules afterwards it would otherwise complain in a second one.
+func (s *Session) write(out *output) error {
+	if len(out.wire) > 0 {
+		if _, err := s.conn.NetConn().Write(out.wire); err != nil {
+			return err
+		}
+	}
+	if out.bye == nil {
+		return nil
+	}
+	return s.conn.WriteControl(websocket.CloseMessage, websocket.FormatCloseMessage(out.bye.code, out.bye.reason), out.by)
+}
+
 // output is what is written at once.
 type output struct {
 	wire    []byte
-	buffer  *[]byte  // what wire is part of, if it must be given back; nil = it belongs to a frame
-	written []func() // to be called afterwards
-	bye     bool     // it ends with the close frame
-	late    *Frame   // is to be encoded first; then there is nothing else
+	buffer  *[]byte   // what wire is part of, if it must be given back; nil = it belongs to a frame
+	written []func()  // to be called afterwards
+	bye     *farewell // what ends it, if anything
+	by      time.Time // by when it has to be written
+	late    *Frame    // is to be encoded first; then there is nothing else
 }
 
 // next takes what is to be written, and says by when, or ends the drainer. Nothing but drainers writes to the connection,
@@ -204,6 +219,7 @@ func (s *Session) next(out *output) bool {
 	if s.bye != nil && s.bye.by.Before(by) {
 		by = s.bye.by
 	}
+	out.by = by
 	if !s.aborted {
 		_ = s.conn.NetConn().SetWriteDeadline(by) // its error is that of the write that follows
 	}
@@ -227,7 +243,7 @@ func (s *Session) unready() *Frame {
 func (s *Session) take(out *output, room int) (wire []byte, ok bool) {
 	var f *Frame
 	switch {
-	case s.done || out.bye:
+	case s.done || out.bye != nil:
 		return nil, false
 	case s.pong != nil:
 		wire, s.pong = appendFrame(nil, websocket.PongMessage, s.pong), nil
@@ -250,8 +266,8 @@ func (s *Session) take(out *output, room int) (wire []byte, ok bool) {
 			s.queue = nil // an idle session keeps no array
 		}
 	case s.bye != nil:
-		out.bye = true
-		return appendFrame(nil, websocket.CloseMessage, websocket.FormatCloseMessage(s.bye.code, s.bye.reason)), true
+		out.bye = s.bye
+		return nil, true
 	default:
 		return nil, false
 	}

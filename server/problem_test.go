@@ -9,12 +9,14 @@ import (
 	"log/slog"
 	"net/http"
 	"net/http/httptest"
+	"slices"
 	"strings"
 	"testing"
 	"time"
 
 	"github.com/labstack/echo/v4"
 
+	"sluice/hub"
 	"sluice/queue"
 )
 
@@ -216,5 +218,24 @@ func TestOnlyAHarmlessRequestIDIsKept(t *testing.T) {
 			t.Errorf("%q became %q", id, got)
 		}
 		seen[got] = true
+	}
+}
+
+func TestAHandshakeThatIsNoneIsAProblemLikeAnyOther(t *testing.T) {
+	t.Parallel()
+	sockets := hub.New(hub.Options{})
+	defer sockets.Close()
+	b := newBench(t, func(o *Options) { o.Hub = sockets })
+	upgrade := []string{"Connection", "Upgrade", "Upgrade", "websocket"}
+	for name, header := range map[string][]string{
+		"without a key":        {"Sec-WebSocket-Version", "13"},
+		"with a key too short": {"Sec-WebSocket-Version", "13", "Sec-WebSocket-Key", "x"},
+		"of an old version":    {"Sec-WebSocket-Version", "8", "Sec-WebSocket-Key", "AAAAAAAAAAAAAAAAAAAAAA=="},
+	} {
+		a := b.send(http.MethodGet, "/ws/v1/sales/phone-x", "", append(slices.Clone(upgrade), header...)...)
+		b.mustFail(a, http.StatusBadRequest, queue.BadRequest)
+		if got := a.header.Get("Sec-WebSocket-Version"); got != "13" {
+			t.Errorf("%s: version %q is offered, want 13", name, got)
+		}
 	}
 }

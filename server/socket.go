@@ -64,8 +64,12 @@ func (s *Server) openSocket(c echo.Context) error {
 		return s.turnAway(beyond)
 	}
 	conn, err := s.upgrader.Upgrade(c.Response(), c.Request(), nil)
+	if refused := (websocket.HandshakeError{}); errors.As(err, &refused) {
+		c.Response().Header().Set("Sec-WebSocket-Version", "13")
+		return badRequest("this is no handshake of a WebSocket: it takes version 13 and a key of 16 bytes")
+	}
 	if err != nil {
-		return nil //nolint:nilerr // the upgrader has answered
+		return nil //nolint:nilerr // the connection has been taken over and closed
 	}
 	visit.caller.falls() // until it says a hello that is accepted
 	if beyond == tooMany {
@@ -101,7 +105,8 @@ func newUpgrader() *websocket.Upgrader {
 		WriteBufferSize: hub.WriteBufferSize,
 		WriteBufferPool: new(sync.Pool), // a socket has a write buffer only while it writes
 		Subprotocols:    []string{subprotocol},
-		CheckOrigin:     func(*http.Request) bool { return true }, // originAllowed decides, and says so in a way that can be read
+		CheckOrigin:     func(*http.Request) bool { return true },                // originAllowed decides, and says so in a way that can be read
+		Error:           func(http.ResponseWriter, *http.Request, int, error) {}, // openSocket says it like everything else
 	}
 }
 

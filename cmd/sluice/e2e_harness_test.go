@@ -344,12 +344,14 @@ func (s *site) try(method, path, token, body string) (reply, error) {
 		return reply{}, err
 	}
 	defer resp.Body.Close()
-	r := reply{status: resp.StatusCode}
-	if r.body, err = io.ReadAll(resp.Body); err != nil {
-		return r, err
-	}
+	data, err := io.ReadAll(resp.Body)
+	return replyOf(resp.StatusCode, data), err
+}
+
+func replyOf(status int, body []byte) reply {
+	r := reply{status: status, body: body}
 	_ = json.Unmarshal(r.body, &r.fields) // not everything is an object
-	return r, nil
+	return r
 }
 
 // view is the sale as an operator sees it, with the units left of its only item; -1 while this node does not know.

@@ -16,17 +16,17 @@ import (
 
 // The attackers of these tests come from addresses of their own on the loopback, so that ports do not run out.
 
-// siege is a crowd of connections that say as little as they can.
-type siege struct {
+// loris is a crowd of connections that say as little as they can.
+type loris struct {
 	conns []net.Conn
 	ended atomic.Int64
 }
 
 // besiege opens n connections: a third never says anything, a third sends a header a byte at a time, and a third becomes a
 // socket and never says hello.
-func besiege(t *testing.T, s *site, sale string, n int) *siege {
+func besiege(t *testing.T, s *site, sale string, n int) *loris {
 	t.Helper()
-	g := &siege{}
+	g := &loris{}
 	t.Cleanup(func() {
 		for _, conn := range g.conns {
 			conn.Close()
@@ -59,7 +59,7 @@ func besiege(t *testing.T, s *site, sale string, n int) *siege {
 }
 
 // drip sends one more byte of a header on each of the connections that do so.
-func (g *siege) drip() {
+func (g *loris) drip() {
 	for i, conn := range g.conns {
 		if i%3 == 1 {
 			_, _ = io.WriteString(conn, "x")
