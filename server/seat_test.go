@@ -7,6 +7,7 @@ import (
 	"time"
 
 	"github.com/google/go-cmp/cmp"
+	"github.com/google/go-cmp/cmp/cmpopts"
 
 	"sluice/queue"
 )
@@ -36,7 +37,7 @@ func TestJoiningReturnsTheStateAndATokenOfTheSeat(t *testing.T) {
 		{Sale: "phone-x", User: "ann", Address: "192.0.2.1", Poll: 20 * time.Second, Peer: netip.MustParseAddr("192.0.2.1")},
 		{Sale: "phone-x", User: "ann", Address: "192.0.2.1", Resume: 15, Epoch: 2, Poll: 20 * time.Second, Peer: netip.MustParseAddr("192.0.2.1")},
 	}
-	if diff := cmp.Diff(want, asked, cmp.Comparer(func(a, b netip.Addr) bool { return a == b })); diff != "" {
+	if diff := cmp.Diff(want, asked, cmpopts.EquateComparable(netip.Addr{})); diff != "" {
 		t.Errorf("(-want +got):\n%s", diff)
 	}
 }
