@@ -109,7 +109,7 @@ func (s *Server) listPriorities(c echo.Context) error {
 // showEntry is GET /sales/{sale}/draw/mine.
 func (s *Server) showEntry(c echo.Context) error {
 	ctx, sale := c.Request().Context(), c.Param("sale")
-	who, err := s.identities.Request(c.Request())
+	who, err := s.caller(c)
 	if err != nil {
 		return err
 	}

@@ -87,7 +87,7 @@ func (s *Server) showSeat(c echo.Context) error {
 // leaveSeat is DELETE /sales/{sale}/seat. Leaving twice is as good as once.
 func (s *Server) leaveSeat(c echo.Context) error {
 	ctx, sale := c.Request().Context(), c.Param("sale")
-	who, err := s.identities.Request(c.Request())
+	who, err := s.caller(c)
 	if err != nil {
 		return err
 	}
