@@ -142,7 +142,6 @@ func (s *Server) showEntry(c echo.Context) error {
 	for _, hash := range tree.Path(int(index)) {
 		view.Path = append(view.Path, hex.EncodeToString(hash[:]))
 	}
-	c.Response().Header().Set(echo.HeaderCacheControl, "no-store")
 	return c.JSON(http.StatusOK, view)
 }
 

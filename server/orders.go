@@ -74,7 +74,6 @@ func (s *Server) listOrders(c echo.Context) error {
 		views = append(views, viewOfOrder(order))
 	}
 	slices.SortStableFunc(views, func(a, b orderView) int { return int(min(max(b.CreatedAt-a.CreatedAt, -1), 1)) })
-	c.Response().Header().Set(echo.HeaderCacheControl, "no-store")
 	return c.JSON(http.StatusOK, struct {
 		Orders []orderView `json:"orders"`
 	}{views})
@@ -93,7 +92,6 @@ func (s *Server) showOrder(c echo.Context) error {
 	if err != nil {
 		return err
 	}
-	c.Response().Header().Set(echo.HeaderCacheControl, "no-store")
 	return c.JSON(http.StatusOK, viewOfOrder(order))
 }
 

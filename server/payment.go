@@ -63,7 +63,6 @@ func (s *Server) changeOrder(c echo.Context, change func(Cashier, context.Contex
 	if order, err = s.change(ctx, order, change); err != nil {
 		return err
 	}
-	c.Response().Header().Set(echo.HeaderCacheControl, "no-store")
 	return c.JSON(http.StatusOK, viewOfOrder(order))
 }
 

@@ -140,7 +140,6 @@ func (s *Server) answerSeat(c echo.Context, sale string, seat queue.Seat) error 
 	body = append(body, `,"poll_after_ms":`...)
 	body = strconv.AppendInt(body, poll.Milliseconds(), 10)
 	body = append(body, '}')
-	c.Response().Header().Set(echo.HeaderCacheControl, "no-store")
 	return c.JSONBlob(http.StatusOK, body)
 }
 
