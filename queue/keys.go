@@ -9,6 +9,8 @@ const (
 	// What nodes tell of themselves is one cluster slot, so that it is read at once. No sale's id has an underscore.
 	nodesKey = "sluice:{_nodes}:names" // set: the nodes that have reported
 	nodeKey  = "sluice:{_nodes}:of:"   // prefix of strings: the report of each node, which expires
+
+	noSale = "_none" // stands for the sale in the keys of limits of what is of no one sale
 )
 
 // keys are the names of one sale.

@@ -8,6 +8,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/google/uuid"
 	"pgregory.net/rapid"
 
 	"sluice/queue"
@@ -116,4 +117,71 @@ func TestAWindowHoldsNoMoreThanTheLimitAndRefusesNobodyBelowIt(t *testing.T) {
 			}
 		}
 	})
+}
+
+func TestWhatIsOfNoSaleIsLimitedOverAllNodesToo(t *testing.T) {
+	t.Parallel()
+	for name, limits := range map[string]queue.Options{
+		"a user":                 {UserLimit: queue.Rate{N: 5, Per: time.Minute}},
+		"a user, kept as a list": {UserLimit: queue.Rate{N: 70, Per: time.Minute}},
+		"an address":             {AddressLimit: queue.Rate{N: 5, Per: time.Minute}},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			nodes := []*line{realLine(t, limits), realLine(t, limits)}
+			user, address, limit := "u-"+uuid.NewString(), "a-"+uuid.NewString(), limits.UserLimit.N+limits.AddressLimit.N
+			var passed atomic.Int64
+			var wait sync.WaitGroup
+			for i := range int(3 * limit) {
+				wait.Go(func() {
+					err := nodes[i%2].Allow(t.Context(), user, address)
+					var refused *queue.Error
+					switch {
+					case err == nil:
+						passed.Add(1)
+					case !errors.As(err, &refused) || refused.Code != queue.Limited:
+						t.Errorf("got %v", err)
+					case refused.Limit != limit || refused.RetryAfter <= 0 || refused.RetryAfter > time.Minute || !refused.Reset.After(time.Now()):
+						t.Errorf("the figures are %+v", refused)
+					}
+				})
+			}
+			wait.Wait()
+			if passed.Load() != limit {
+				t.Errorf("%d passed, with a limit of %d", passed.Load(), limit)
+			}
+			// Another user from another address is none of it, and nor is a sale's own window.
+			if err := nodes[0].Allow(t.Context(), "u-"+uuid.NewString(), "a-"+uuid.NewString()); err != nil {
+				t.Errorf("somebody else got %v", err)
+			}
+			sale := nodes[0].start(withoutLine)
+			if _, err := nodes[1].Join(t.Context(), queue.JoinRequest{Sale: sale.ID, User: user, Address: address}); err != nil {
+				t.Errorf("joining a sale got %v", err)
+			}
+			// Whoever is not known yet is counted by the address alone.
+			err := nodes[1].Allow(t.Context(), "", address)
+			if byAddress := limits.AddressLimit.On(); (queue.CodeOf(err) == queue.Limited) != byAddress || !byAddress && err != nil {
+				t.Errorf("without a user: %v", err)
+			}
+		})
+	}
+}
+
+func TestWithoutLimitsNothingIsAskedOfRedis(t *testing.T) {
+	t.Parallel()
+	away, err := queue.Connect("redis://127.0.0.1:1", 1)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer away.Close()
+	if err := queue.New(away, queue.Options{}).Allow(t.Context(), "ann", "203.0.113.7"); err != nil {
+		t.Errorf("got %v", err)
+	}
+	limited := queue.New(away, queue.Options{UserLimit: queue.Rate{N: 1, Per: time.Second}})
+	if err := limited.Allow(t.Context(), "ann", "203.0.113.7"); err == nil || queue.CodeOf(err) == queue.Limited {
+		t.Errorf("with Redis away: got %v", err)
+	}
+	if err := limited.Allow(t.Context(), "", "203.0.113.7"); err != nil {
+		t.Errorf("without a user, and no limit of addresses: got %v", err)
+	}
 }

@@ -21,8 +21,8 @@ import (
 type Options struct {
 	Logger       *slog.Logger
 	Registerer   prometheus.Registerer // nil = no metrics
-	UserLimit    Rate                  // joins and grabs of one user in one sale
-	AddressLimit Rate                  // joins and grabs from one address in one sale
+	UserLimit    Rate                  // joins and grabs of one user in one sale, and what Allow counts of one user
+	AddressLimit Rate                  // joins and grabs from one address in one sale, and what Allow counts of one address
 	Blocking     redis.UniversalClient // for reads that wait, so that they never hold the connections of the others; nil = the same client
 	OutboxLimit  int64                 // orders in the outbox of a sale beyond which no turn is given and nothing is sold without one; 0 = any number
 	Embedded     bool                  // the Redis is the embedded one, which has no run id

@@ -52,7 +52,6 @@ func (s *Server) adminOnly(params ...string) echo.MiddlewareFunc {
 			if err := onlyParams(c.Request().URL.RawQuery, params); err != nil {
 				return err
 			}
-			c.Response().Header().Set(echo.HeaderCacheControl, "no-store")
 			return next(c)
 		}
 	}

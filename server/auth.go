@@ -51,7 +51,6 @@ func (s *Server) authorize(c echo.Context) error {
 	}
 	header := c.Response().Header()
 	header.Set(headerPassUser, headerSafe(pass.Subject))
-	header.Set(echo.HeaderCacheControl, "no-store")
 	return c.NoContent(http.StatusNoContent)
 }
 

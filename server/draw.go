@@ -109,7 +109,7 @@ func (s *Server) listPriorities(c echo.Context) error {
 // showEntry is GET /sales/{sale}/draw/mine.
 func (s *Server) showEntry(c echo.Context) error {
 	ctx, sale := c.Request().Context(), c.Param("sale")
-	who, err := s.identities.Request(c.Request())
+	who, err := s.caller(c)
 	if err != nil {
 		return err
 	}
@@ -142,7 +142,6 @@ func (s *Server) showEntry(c echo.Context) error {
 	for _, hash := range tree.Path(int(index)) {
 		view.Path = append(view.Path, hex.EncodeToString(hash[:]))
 	}
-	c.Response().Header().Set(echo.HeaderCacheControl, "no-store")
 	return c.JSON(http.StatusOK, view)
 }
 

@@ -31,6 +31,7 @@ type fakeLine struct {
 	look  func(sale, user string) (queue.Seat, error)
 	leave func(sale, user string, number int64) error
 	grab  func(queue.GrabRequest) (queue.Grabbed, error)
+	allow func(user, address string) error // nil = all may pass
 	apply func(queue.Sale) error
 	step  func(name string, sale queue.Sale) (queue.Sale, error)
 	audit *queue.AuditSummary
@@ -80,6 +81,12 @@ func (f *fakeLine) Sale(_ context.Context, id string) (queue.Sale, error) {
 		return queue.Sale{}, &queue.Error{Code: queue.NoSuchSale, Message: "there is no such sale"}
 	}
 	return sale, nil
+}
+func (f *fakeLine) Allow(_ context.Context, user, address string) error {
+	if f.allow == nil {
+		return nil
+	}
+	return f.allow(user, address)
 }
 func (f *fakeLine) Apply(_ context.Context, sale queue.Sale) error {
 	if f.apply != nil {

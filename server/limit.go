@@ -90,6 +90,37 @@ func (s *Server) limit(next echo.HandlerFunc) echo.HandlerFunc {
 	}
 }
 
+// caller is who sent a request that costs Redis or the database something and is no join or grab, which are counted where they
+// are done. It is refused when it is beyond the limits of its user or address, which all nodes share.
+func (s *Server) caller(c echo.Context) (Identity, error) {
+	who, err := s.identities.Request(c.Request())
+	if err != nil {
+		return who, err
+	}
+	return who, s.allow(c, who.User)
+}
+
+// limitAddress refuses what nobody in particular asks for when it is beyond the limit of its address.
+func (s *Server) limitAddress(next echo.HandlerFunc) echo.HandlerFunc {
+	return func(c echo.Context) error {
+		if err := s.allow(c, ""); err != nil {
+			return err
+		}
+		return next(c)
+	}
+}
+
+// allow asks the limits that all nodes share. While Redis does not answer, the limit of the node alone counts: orders can be paid
+// without Redis, and what is there to protect it must not be what stops that.
+func (s *Server) allow(c echo.Context, user string) error {
+	err := s.line.Allow(c.Request().Context(), user, addressOf(c))
+	if queue.CodeOf(err) != queue.Limited {
+		return nil
+	}
+	s.countLimited(err)
+	return err
+}
+
 // countLimited counts a refusal by the limits that all nodes share.
 func (s *Server) countLimited(err error) {
 	var e *queue.Error

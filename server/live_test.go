@@ -107,7 +107,9 @@ func (s *shop) asAdmin() http.Header {
 	return http.Header{"Authorization": {"Bearer " + testAdminToken}}
 }
 
+// as is a user of that name who is in no other test.
 func (s *shop) as(user string) http.Header {
+	user += "@" + s.sale
 	return http.Header{headerUser: {user}, headerToken: {MintHMAC(testSecret(), user, time.Now().Add(time.Hour))}}
 }
 

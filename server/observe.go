@@ -37,6 +37,7 @@ func (s *Server) observe(next echo.HandlerFunc) echo.HandlerFunc {
 		if s.opts.Secure {
 			header.Set(echo.HeaderStrictTransportSecurity, "max-age=31536000")
 		}
+		header.Set(echo.HeaderCacheControl, "no-store") // what is for everybody says so itself
 		began := time.Now()
 
 		if err := guarded(next, c); err != nil {

@@ -252,7 +252,6 @@ func (s *Server) renewPass(c echo.Context) error {
 	}
 	switch {
 	case token != "":
-		c.Response().Header().Set(echo.HeaderCacheControl, "no-store")
 		return c.JSON(http.StatusOK, passAnswer{Pass: token, ExpiresAt: ends * 1000})
 	case seat.State == queue.Recovering:
 		return errUnsettled()

@@ -49,7 +49,7 @@ func (s *Server) cancelOrder(c echo.Context) error { return s.changeOrder(c, Cas
 // changeOrder moves an order of the caller forward. One that has no row yet cannot be moved: it is reserved, and whoever
 // asks again in a moment is told better.
 func (s *Server) changeOrder(c echo.Context, change func(Cashier, context.Context, string) (queue.Order, error)) error {
-	who, err := s.identities.Request(c.Request())
+	who, err := s.caller(c)
 	if err != nil {
 		return err
 	}
@@ -63,7 +63,6 @@ func (s *Server) changeOrder(c echo.Context, change func(Cashier, context.Contex
 	if order, err = s.change(ctx, order, change); err != nil {
 		return err
 	}
-	c.Response().Header().Set(echo.HeaderCacheControl, "no-store")
 	return c.JSON(http.StatusOK, viewOfOrder(order))
 }
 

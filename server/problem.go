@@ -81,7 +81,7 @@ func (s *Server) fail(err error, c echo.Context) {
 	if p.RetryAfterMS > 0 {
 		header.Set(echo.HeaderRetryAfter, strconv.FormatInt((p.RetryAfterMS+999)/1000, 10))
 	}
-	header.Set(echo.HeaderCacheControl, "no-store")
+	header.Set(echo.HeaderCacheControl, "no-store") // also where an answer for everybody was begun
 	header.Set("Content-Language", string(lang))
 	body, err := json.Marshal(p)
 	if err == nil {

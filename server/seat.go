@@ -87,7 +87,7 @@ func (s *Server) showSeat(c echo.Context) error {
 // leaveSeat is DELETE /sales/{sale}/seat. Leaving twice is as good as once.
 func (s *Server) leaveSeat(c echo.Context) error {
 	ctx, sale := c.Request().Context(), c.Param("sale")
-	who, err := s.identities.Request(c.Request())
+	who, err := s.caller(c)
 	if err != nil {
 		return err
 	}
@@ -140,7 +140,6 @@ func (s *Server) answerSeat(c echo.Context, sale string, seat queue.Seat) error 
 	body = append(body, `,"poll_after_ms":`...)
 	body = strconv.AppendInt(body, poll.Milliseconds(), 10)
 	body = append(body, '}')
-	c.Response().Header().Set(echo.HeaderCacheControl, "no-store")
 	return c.JSONBlob(http.StatusOK, body)
 }
 

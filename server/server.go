@@ -88,6 +88,7 @@ type line interface {
 	Draw(ctx context.Context, draw queue.Draw, table []byte) error
 	Reclaim(ctx context.Context, sale string, served int64, seats []queue.Seat) error
 	Grab(ctx context.Context, req queue.GrabRequest) (queue.Grabbed, error)
+	Allow(ctx context.Context, user, address string) error
 
 	Sale(ctx context.Context, id string) (queue.Sale, error)
 	Installed(ctx context.Context, id string) (here, ready bool, err error)
@@ -326,12 +327,12 @@ func (s *Server) routes() {
 	api := s.echo.Group("/api/v1")
 	api.GET("/sales", s.listSales, s.limit)
 	api.GET("/sales/:sale", s.showSale, s.limit)
-	api.POST("/guests", s.makeGuest, s.limit)
+	api.POST("/guests", s.makeGuest, s.limit, s.limitAddress)
 	api.POST("/sales/:sale/seat", s.joinSeat, s.limit)
 	api.GET("/sales/:sale/seat", s.showSeat, s.limit)
 	api.DELETE("/sales/:sale/seat", s.leaveSeat, s.limit)
 	api.GET("/sales/:sale/draw", s.showDraw, s.limit)
-	api.GET("/sales/:sale/draw/entrants", s.listEntrants, s.limit)
+	api.GET("/sales/:sale/draw/entrants", s.listEntrants, s.limit, s.limitAddress)
 	api.GET("/sales/:sale/draw/priorities", s.listPriorities, s.limit)
 	api.GET("/sales/:sale/draw/mine", s.showEntry, s.limit)
 	api.POST("/sales/:sale/pass", s.renewPass, s.limit)
