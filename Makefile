@@ -32,12 +32,37 @@ down: ## stop it; the data stays
 .PHONY: test
 test: ## run all tests on services of their own, which end with them
 	$(SERVICES) -- $(MAKE) --keep-going test-go test-web test-pages test-alerts test-deploy
+	$(MAKE) test-fuzz
 	$(MAKE) test-faults SEEDS=1-3 REPORT=
 	$(MAKE) test-bench
 
 .PHONY: test-go
 test-go: ## run the Go tests on the services that SLUICE_TEST_* name
 	go test -race ./...
+
+FUZZTIME ?= 5s
+FUZZRUNS ?= 2000x
+# Where the fuzz targets are; what they are called says go test -list.
+FUZZED = $$(grep -rl --include='*_test.go' '^func Fuzz' cmd hub queue server worker | xargs -n1 dirname | sort -u)
+
+.PHONY: fuzz
+fuzz: ## look for inputs that break something, for FUZZTIME=5s each kind
+	@set -e; for package in $(FUZZED); do \
+		for target in $$(go test -list '^Fuzz' ./$$package | grep '^Fuzz'); do \
+			echo "$$package $$target"; go test -run '^$$' -fuzz "^$$target\$$" -fuzztime $(FUZZTIME) ./$$package; \
+		done; \
+	done
+
+# With neither a build of its own nor a clock, it takes seconds: 2,000 inputs of each kind, which follow from the corpora.
+.PHONY: test-fuzz
+test-fuzz: ## try FUZZRUNS=2000x inputs of each kind
+	@set -e; for package in $(FUZZED); do \
+		binary=$(CURDIR)/bin/fuzz/$$package.test; go test -c -o $$binary ./$$package; cd $(CURDIR)/$$package; \
+		for target in $$($$binary -test.list '^Fuzz'); do \
+			$$binary -test.run '^$$' -test.fuzz "^$$target\$$" -test.fuzztime $(FUZZRUNS) -test.fuzzcachedir $(CURDIR)/bin/fuzz/cache/$$package >$$binary.log 2>&1 || { \
+				echo "$$package $$target"; cat $$binary.log; exit 1; }; \
+		done; cd $(CURDIR); \
+	done
 
 SEEDS  ?= 1-3
 REPORT ?= docs/reliability.md

@@ -237,6 +237,9 @@ func FuzzParseSale(f *testing.F) {
 	f.Add([]byte(phoneX))
 	f.Add([]byte(`{"id":"a","items":[{"stock":1}],"opens_at":"+1s","closes_at":"+2s"}`))
 	f.Add([]byte("id: [a"))
+	f.Add([]byte("id: a\ntitle: \"<script>\\u202e\"\nitems: [{stock: 1_000}]\nopens_at: 2026-12-01T12:00:00.123456789+23:59\ncloses_at: 9999-12-31T23:59:59Z\n"))
+	f.Add([]byte("a: &a [*a]\n<<: *a\nid: !!binary YQ==\n"))
+	f.Add([]byte("id: a\nitems: [{stock: 0x10, price: 1e3}]\nopens_at: +1s\ncloses_at: +2562047h\nline: {order: fifo, ratio: .nan, rate: 0.5, turn: 1h30m}\n"))
 	f.Fuzz(func(t *testing.T, data []byte) {
 		file, err := queue.ParseSale(data)
 		if err != nil {
@@ -247,6 +250,31 @@ func FuzzParseSale(f *testing.F) {
 		}
 		if !queue.ValidID(file.ID()) {
 			t.Fatalf("accepted the id %q", file.ID())
+		}
+		now := time.Date(2026, 5, 1, 0, 0, 0, 0, time.UTC)
+		sale, err := file.Resolve(now, nil)
+		if err != nil {
+			if queue.CodeOf(err) != queue.Invalid {
+				t.Fatalf("a file that cannot be applied is %v", err)
+			}
+			return
+		}
+		// What is taken is stored as JSON, in Redis and in the database, and shown to operators as a sale file.
+		stored, err := json.Marshal(sale)
+		if err != nil {
+			t.Fatal(err)
+		}
+		var read queue.Sale
+		if err := json.Unmarshal(stored, &read); err != nil {
+			t.Fatalf("%s cannot be read again: %v", stored, err)
+		}
+		if diff := cmp.Diff(sale, read); diff != "" {
+			t.Fatalf("stored and read again: %s", diff)
+		}
+		if again, err := queue.ParseSale(stored); err != nil {
+			t.Fatalf("%s is no sale file: %v", stored, err)
+		} else if applied, err := again.Resolve(now, nil); err != nil || !cmp.Equal(sale, applied) {
+			t.Fatalf("applied again: %v %s", err, cmp.Diff(sale, applied))
 		}
 	})
 }

@@ -111,3 +111,30 @@ func TestAMQPMessageThatIsNoOrderSaysWhatIsWrong(t *testing.T) {
 		}
 	}
 }
+
+func FuzzDecodeOrder(f *testing.F) {
+	f.Add([]byte(`{"v":1,"id":"0190","sale":"phone-x","item":"black","user":"ann","qty":2,"request_id":"r1","at":1796097600123,"pay_by":0}`))
+	f.Add([]byte(`{"v":1,"V":2,"id":"a","ID":"b","sale":"s","item":"i","user":"\ud800","qty":1,"at":1}`))
+	f.Add([]byte(`{"v":1,"id":"a","sale":"s","item":"i","user":"u","qty":1e0,"at":9223372036854775807,"pay_by":-0}`))
+	f.Add([]byte(`{"v":"1"}`))
+	f.Add([]byte("\xff\xfe"))
+	f.Fuzz(func(t *testing.T, body []byte) {
+		order, err := decodeOrder(body)
+		if err != nil {
+			if queue.CodeOf(err) != queue.Invalid || order != (queue.Order{}) {
+				t.Fatalf("%q is %+v, %v", body, order, err)
+			}
+			return
+		}
+		if order.ID == "" || order.Qty < 1 || order.CreatedAt < 1 || order.PayBy < 0 || order.Status != queue.Reserved {
+			t.Fatalf("%q was read as %+v", body, order)
+		}
+		again, err := encodeOrder(order)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if back, err := decodeOrder(again); err != nil || back != order {
+			t.Fatalf("%+v came back as %+v, %v", order, back, err)
+		}
+	})
+}
