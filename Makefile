@@ -114,6 +114,7 @@ lint-go:
 	test -z "$$unformatted" || { echo "gofmt would change:"; echo "$$unformatted"; exit 1; }
 	go vet ./...
 	go tool staticcheck ./...
+	go run ./deploy/licences --check
 	cd deploy/bench && go vet ./... && go tool staticcheck ./...
 	cd deploy/check && go vet ./...
 
@@ -143,6 +144,10 @@ gallery: $(MODULES) ## take the pictures of docs/pages.md
 web-frames: $(MODULES) ## record anew, from real servers, what the tests of the pages replay: web/test/frames
 	$(SERVICES) --only redis,rabbitmq,mariadb,chromium -- env RECORD=$(CURDIR)/web/test/frames \
 		go test -count=1 -run 'InARealBrowser|TestTheRestOfTheProtocol' ./cmd/sluice
+
+.PHONY: licences
+licences: ## write docs/dependencies.md: what of others is in here, and under which licence
+	go run ./deploy/licences
 
 .PHONY: clean
 clean: ## remove what was built

@@ -20,6 +20,7 @@ func mayImport() map[string][]string {
 		"cmd/sluice":              {"server", "hub", "queue", "lua", "worker", "web", "doctor"},
 		"deploy/services":         {},
 		"deploy/faults":           {"server"},
+		"deploy/licences":         {},
 		"deploy/lobby":            {"queue"},
 		"deploy/stack":            {},
 		"docs/examples/passes/go": {},
