@@ -107,9 +107,11 @@ func (s *shop) asAdmin() http.Header {
 	return http.Header{"Authorization": {"Bearer " + testAdminToken}}
 }
 
-// as is a user of that name who is in no other test.
-func (s *shop) as(user string) http.Header {
-	user += "@" + s.sale
+// user is one of that name who is in no other test: some limits are beside those of a sale.
+func (s *shop) user(name string) string { return name + "@" + s.sale }
+
+func (s *shop) as(name string) http.Header {
+	user := s.user(name)
 	return http.Header{headerUser: {user}, headerToken: {MintHMAC(testSecret(), user, time.Now().Add(time.Hour))}}
 }
 
@@ -223,7 +225,7 @@ func TestARepeatedGrabTakesNothingAndFindsItsOrder(t *testing.T) {
 	}
 	// Once the order was cancelled, its own request id finds it cancelled, and a new one buys again.
 	row := queue.Order{
-		ID: order["id"].(string), Sale: s.sale, Item: queue.MainItem, User: "ann", Qty: 1, RequestID: "r", Status: queue.Cancelled,
+		ID: order["id"].(string), Sale: s.sale, Item: queue.MainItem, User: s.user("ann"), Qty: 1, RequestID: "r", Status: queue.Cancelled,
 	}
 	s.store.orders = append(s.store.orders, row)
 	if released, err := s.line.Release(t.Context(), s.sale, []queue.Order{row}); err != nil || !released[0] {
@@ -356,7 +358,7 @@ func TestApplyingASaleThatRedisLostPutsItsOrdersBack(t *testing.T) {
 	path := "/api/v1/seckill/" + s.sale
 	order := s.must(http.StatusOK, http.MethodPost, path, "", s.as("ann"))["order"].(map[string]any)
 	s.store.orders = append(s.store.orders, queue.Order{
-		ID: order["id"].(string), Sale: s.sale, Item: queue.MainItem, User: "ann", Qty: 1, RequestID: "x", Status: queue.Confirmed,
+		ID: order["id"].(string), Sale: s.sale, Item: queue.MainItem, User: s.user("ann"), Qty: 1, RequestID: "x", Status: queue.Confirmed,
 	})
 	rdb, err := queue.Connect(testRedis(t), 1)
 	if err != nil {
