@@ -102,6 +102,7 @@ type verdicts struct {
 	ask      func(context.Context, passClaims) (bool, error)
 	now      func() time.Time
 	patience time.Duration // how long ask may take
+	most     int           // passes that one generation remembers
 	flights  singleflight.Group
 
 	mu         sync.Mutex
@@ -116,7 +117,7 @@ type verdict struct {
 }
 
 func newVerdicts(ask func(context.Context, passClaims) (bool, error), now func() time.Time) *verdicts {
-	return &verdicts{ask: ask, now: now, patience: verdictTimeout, young: map[string]verdict{}}
+	return &verdicts{ask: ask, now: now, patience: verdictTimeout, most: maxVerdicts, young: map[string]verdict{}}
 }
 
 // of says whether a pass stands, as of verdictAge ago at most. Those who ask about one at the same time share one question.
@@ -168,7 +169,7 @@ func (v *verdicts) known(id string) (stands, ok bool) {
 func (v *verdicts) keep(id string, found verdict) {
 	v.mu.Lock()
 	defer v.mu.Unlock()
-	if len(v.young) >= maxVerdicts || found.at.Sub(v.since) >= verdictAge {
+	if len(v.young) >= v.most || found.at.Sub(v.since) >= verdictAge {
 		v.young, v.old, v.since = map[string]verdict{}, v.young, found.at
 	}
 	v.young[id] = found

@@ -13,8 +13,6 @@ import (
 	"testing"
 	"time"
 
-	"github.com/google/uuid"
-
 	"sluice/queue"
 )
 
@@ -305,10 +303,11 @@ func TestWhatIsRememberedOfPassesIsBounded(t *testing.T) {
 	t.Parallel()
 	var now clock
 	v := newVerdicts(func(context.Context, passClaims) (bool, error) { return true, nil }, now.now)
+	v.most = 100
 	size := func() int { return len(v.young) + len(v.old) }
-	for range 3*maxVerdicts + 5 {
-		v.keep(uuid.NewString(), verdict{stands: true, at: now.now()})
-		if size() > 2*maxVerdicts {
+	for i := range 3*v.most + 5 {
+		v.keep(fmt.Sprint(i), verdict{stands: true, at: now.now()})
+		if size() > 2*v.most {
 			t.Fatalf("%d passes are remembered", size())
 		}
 	}

@@ -300,13 +300,11 @@ func TestAPassOfWhichOneCharacterIsAnotherIsRefused(t *testing.T) {
 	pass := []byte(b.renew("ann"))
 	for i := range pass {
 		before := pass[i]
-		for _, c := range "AQgw_." {
-			if pass[i] = byte(c); pass[i] == before {
-				continue
-			}
-			if _, err := b.server.passes.verify(string(pass), "phone-x"); queue.CodeOf(err) != queue.Unauthenticated {
-				t.Errorf("%s is taken with %c at %d: %v", pass, c, i, err)
-			}
+		if pass[i] = 'A'; before == 'A' {
+			pass[i] = 'B' // at the end of a part it may stand for the same bytes, and is refused all the same
+		}
+		if _, err := b.server.passes.verify(string(pass), "phone-x"); queue.CodeOf(err) != queue.Unauthenticated {
+			t.Errorf("%s is taken, changed at %d: %v", pass, i, err)
 		}
 		pass[i] = before
 	}
