@@ -38,7 +38,7 @@ test: ## run all tests on services of their own, which end with them
 
 .PHONY: test-go
 test-go: ## run the Go tests on the services that SLUICE_TEST_* name
-	go test -race ./...
+	go test -race -timeout 40m ./...
 
 FUZZTIME ?= 5s
 FUZZRUNS ?= 2000x

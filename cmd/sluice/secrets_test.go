@@ -272,7 +272,7 @@ func TestEverySecretMayComeFromAFile(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	secret := []string{"secret", "admin-token", "user-token", "webhook-secret", "redis-url", "amqp-url", "database-url"}
+	secret := []string{"secret", "admin-token", "user-token", "webhook-secret", "challenge-secret", "redis-url", "amqp-url", "database-url"}
 	met := map[string]bool{}
 	for _, leaf := range parser.Model.Leaves(false) {
 		flags := map[string]bool{}
