@@ -253,13 +253,13 @@ func TestAWaitingShopperCostsRedisNothing(t *testing.T) {
 	t.Parallel()
 	l := realLine(t, queue.Options{})
 	sale := l.start(func(s *queue.Sale) { s.Line.Active = 1; s.Items[0].Stock = 5 })
-	commands := func(people int) (calls int64) {
+	commands := func(rdb redis.UniversalClient, people int) (calls int64) {
 		for i := range people {
 			l.join(sale.ID, fmt.Sprint(people, "-", i))
 		}
 		counter := &counted{}
-		q := queue.New(l.rdb, queue.Options{})
-		l.rdb.AddHook(counter)
+		q := queue.New(rdb, queue.Options{})
+		rdb.AddHook(counter)
 		tick := queue.NewTicker(q, sale.ID)
 		for range 3 {
 			if _, err := tick(t.Context()); err != nil {
@@ -274,11 +274,11 @@ func TestAWaitingShopperCostsRedisNothing(t *testing.T) {
 		}
 		return counter.n.Load()
 	}
-	if few := commands(1); few != 50 {
+	if few := commands(l.rdb, 1); few != 50 {
 		t.Fatalf("50 ticks with one who waits are %d commands", few)
 	}
-	l.rdb = realLine(t, queue.Options{}).rdb // without the first counter
-	if many := commands(1000); many != 50 {
+	fresh := realLine(t, queue.Options{}) // without the first counter
+	if many := commands(fresh.rdb, 1000); many != 50 {
 		t.Fatalf("50 ticks with a thousand who wait are %d commands", many)
 	}
 }
