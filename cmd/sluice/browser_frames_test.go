@@ -33,7 +33,7 @@ func TestTheRestOfTheProtocolIsSpoken(t *testing.T) {
 		err := g.rows.QueryRowContext(t.Context(), "SELECT issued FROM reach WHERE sale_id = '"+sale+"-lost'").Scan(&issued)
 		return err == nil && issued == 3
 	}
-	travel(t, s, "record-rest", sale, "LIMITED="+limited.url).arrives(map[string]func(){
+	travel(t, s, "record-rest", sale, "LIMITED="+limited.url, "SECRET="+e2eSecret).arrives(map[string]func(){
 		"flush": func() { eventually(t, "the line is in the database", lineIsKept); g.flush() },
 		"cut":   line.cut,
 		"mend":  line.mend,

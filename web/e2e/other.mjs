@@ -14,6 +14,7 @@ export class Other {
 
   constructor(token, { sale = SALE, base = BASE_URL, stays = false } = {}) {
     this.token = token;
+    this.sale = sale;
     this.address = `${base.replace(/^http/, "ws").replace(/\/$/, "")}/ws/v1/sales/${sale}`;
     this.stays = stays;
     atEnd.stops.push(() => this.drop());

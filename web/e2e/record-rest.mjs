@@ -2,13 +2,15 @@
 // browser ask for it, of a real server. Runs like a journey; see journey.mjs.
 //
 // LIMITED   a server of the same sales that takes two joins and grabs of one user in five seconds
+// SECRET    the secret of the servers, with which they sign the ids of orders
 //
 // It asks for three deeds: `flush` loses everything in Redis, `cut` and `mend` take Redis away and give it back.
+import { createHmac, hkdfSync } from "node:crypto";
 import { journey, please, SALE } from "./journey.mjs";
 import { Other } from "./other.mjs";
 import { apply, items, leaveSeat, operate, settle } from "./shop.mjs";
 
-const { LIMITED } = process.env;
+const { LIMITED, SECRET } = process.env;
 
 /** Makes a sale for one part of this script; returns its id. */
 async function sale(part, change) {
@@ -17,10 +19,18 @@ async function sale(part, change) {
   return id;
 }
 
-/** An order id of ours (UUIDv7) that was made some seconds ago, and that nobody knows. */
-function unknownOrder() {
-  const time = (Date.now() - 20_000).toString(16).padStart(12, "0");
-  return `${time.slice(0, 8)}-${time.slice(8)}-7000-8000-${"0".repeat(12)}`;
+/**
+ * The id of an order that a server made for somebody some seconds ago and that nobody knows any more: a UUIDv7 whose last
+ * six bytes say for whom it was made.
+ */
+function lostOrder({ token, sale }) {
+  const user = JSON.parse(Buffer.from(token.split(".")[1], "base64url")).sub;
+  const id = Buffer.from(`${(Date.now() - 20_000).toString(16).padStart(12, "0")}70008000`, "hex");
+  const key = hkdfSync("sha256", SECRET, "", "sluice order v1", 32);
+  const signed = createHmac("sha256", Buffer.from(key)).update(id).update(`${sale}\0${user}`).digest().subarray(0, 6);
+  return Buffer.concat([id, signed])
+    .toString("hex")
+    .replace(/^(.{8})(.{4})(.{4})(.{4})/, "$1-$2-$3-$4-");
 }
 
 const parts = {
@@ -93,7 +103,7 @@ const parts = {
     const one = await Other.come({ sale: await sale("nowhere") });
     await one.hears("turn");
     one.drop();
-    one.connect({ order: unknownOrder() });
+    one.connect({ order: lostOrder(one) });
     await one.hears("order");
     one.keep(who, "turn", { number: "1" }); // the place counts, and the order is told beside it
   },
@@ -104,7 +114,7 @@ const parts = {
     await one.hears("turn");
     one.drop();
     await leaveSeat(one.token, id);
-    const order = unknownOrder();
+    const order = lostOrder(one);
     one.connect({ order });
     await one.hears("order");
     one.keep(who, "order", { order, status: "rejected" });
