@@ -40,6 +40,12 @@ func Database(facts worker.DatabaseFacts, conns int) []Finding {
 	default:
 		f.sound("tables", "they are of the newest version, %d", facts.Known)
 	}
+	if facts.LogGuarded {
+		f.sound("audit log", "the database keeps its entries as they were written")
+	} else if facts.Applied > 0 {
+		f.advise("audit log", "whoever writes to the database can change its entries",
+			"let the database user make triggers (MySQL: GRANT TRIGGER, and log_bin_trust_function_creators = 1), and run sluice migrate", "")
+	}
 	if facts.MaxConns > 0 && int64(conns) > facts.MaxConns*8/10 {
 		f.warn("connections", fmt.Sprintf("it takes %d, and one node alone makes up to %d", facts.MaxConns, conns), "raise max_connections, or lower --database-conns",
 			"nodes and workers fail while others hold them")

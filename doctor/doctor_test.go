@@ -74,7 +74,7 @@ func TestEachFaultOfABrokerAndADatabaseHasItsFinding(t *testing.T) {
 		return Broker(f)
 	}
 	database := func(spoil func(*worker.DatabaseFacts)) []Finding {
-		f := worker.DatabaseFacts{Dialect: "mysql", Version: "8.4", MaxConns: 500, Known: 3, Applied: 3}
+		f := worker.DatabaseFacts{Dialect: "mysql", Version: "8.4", MaxConns: 500, Known: 3, Applied: 3, LogGuarded: true}
 		spoil(&f)
 		return Database(f, 16)
 	}
@@ -97,6 +97,7 @@ func TestEachFaultOfABrokerAndADatabaseHasItsFinding(t *testing.T) {
 		{"tables", Advice, database(func(f *worker.DatabaseFacts) { f.Applied = 0 })},
 		{"tables", Advice, database(func(f *worker.DatabaseFacts) { f.Applied = 2 })},
 		{"tables", Danger, database(func(f *worker.DatabaseFacts) { f.Applied = 4 })},
+		{"audit log", Advice, database(func(f *worker.DatabaseFacts) { f.LogGuarded = false })},
 		{"connections", Danger, database(func(f *worker.DatabaseFacts) { f.MaxConns = 17 })},
 		{"clock", Danger, database(func(f *worker.DatabaseFacts) { f.Offset = time.Minute })},
 		{"descriptors", Advice, Machine(MachineFacts{Files: 1024})},

@@ -22,6 +22,8 @@ type DatabaseFacts struct {
 
 	Known   int64 // the newest version of the tables that this program knows
 	Applied int64 // the one that the database has; 0 = none
+
+	LogGuarded bool // the database refuses to change or remove entries of the audit log
 }
 
 // Setting is one of a database, with the value that it has to have.
@@ -37,7 +39,9 @@ func (s *Store) Inspect(ctx context.Context) (DatabaseFacts, error) {
 		return f, fmt.Errorf("ask the %s database about itself: %w", s.dialect.name, err)
 	}
 	var err error
-	f.Known, f.Applied, err = s.versions(ctx)
+	if f.Known, f.Applied, err = s.versions(ctx); err == nil {
+		f.LogGuarded, err = s.guarded(ctx)
+	}
 	return f, err
 }
 

@@ -63,7 +63,7 @@ func (s *Store) Changes(ctx context.Context, sale string, before int64, limit in
 	return changes, nil
 }
 
-// LogChange appends to the audit log. Nothing ever changes or removes an entry.
+// LogChange appends to the audit log. Nothing ever changes or removes an entry; see guardLog.
 func (s *Store) LogChange(ctx context.Context, change Change) error {
 	before, err := json.Marshal(change.Before)
 	if err != nil {

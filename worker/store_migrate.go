@@ -14,7 +14,7 @@ import (
 var migrations embed.FS
 
 // Migrate brings the tables to the newest version. Processes that start together wait for one another, for up to five
-// minutes; a database that is up to date is not changed.
+// minutes; a database that is up to date is not changed. The guards of the audit log are put into place where that is allowed.
 func (s *Store) Migrate(ctx context.Context) error {
 	provider, err := s.migrator()
 	if err != nil {
@@ -26,7 +26,9 @@ func (s *Store) Migrate(ctx context.Context) error {
 	if err != nil {
 		return fmt.Errorf("lock the migrations of the %s database: %w", s.dialect.name, err)
 	}
-	_, err = provider.Up(ctx)
+	if _, err = provider.Up(ctx); err == nil {
+		err = s.guardLog(ctx)
+	}
 	if err := errors.Join(err, unlock()); err != nil {
 		return fmt.Errorf("migrate the %s database: %w", s.dialect.name, err)
 	}
