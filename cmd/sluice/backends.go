@@ -30,8 +30,8 @@ type backendFlags struct {
 
 	OutboxLimit int64 `default:"200000" help:"Orders of a sale that may wait for the broker before no more turns are given; 0 is no limit. An order takes about 0.5 KB of Redis."`
 
-	LimitUser    queue.Rate `default:"20/s" help:"Joins and grabs of one user in one sale, like 20/s; 0 is no limit."`
-	LimitAddress queue.Rate `default:"0" help:"Joins and grabs from one address in one sale; 0 is no limit. Whole towns may share an address."`
+	LimitUser    queue.Rate `default:"20/s" help:"Joins and grabs of one user in one sale, and beside them what that user asks about orders, like 20/s; 0 is no limit."`
+	LimitAddress queue.Rate `default:"0" help:"Joins and grabs from one address in one sale, and beside them orders and new guests; 0 is no limit. Whole towns may share an address."`
 }
 
 // embedded says whether everything lives in this process.
