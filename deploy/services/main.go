@@ -101,7 +101,8 @@ func run(signals <-chan os.Signal, args []string, out, progress io.Writer) (code
 
 	if len(asked.command) == 0 {
 		for _, v := range set.environment {
-			fmt.Fprintln(out, "export "+v)
+			name, value, _ := strings.Cut(v, "=")
+			fmt.Fprintf(out, "export %s='%s'\n", name, value) // a URL's & would end the command of a shell
 		}
 		fmt.Fprintln(progress, "services: running until interrupted")
 		<-ctx.Done()
