@@ -2,6 +2,7 @@ package worker
 
 import (
 	"context"
+	"errors"
 	"log/slog"
 	"time"
 
@@ -54,12 +55,23 @@ func (s *Sweeper) Run(ctx context.Context) {
 	}
 }
 
-// Once expires all that is due by the clock of Redis, and tells Redis of all that it may not know.
+// Once expires all that is due by the clock of Redis, and tells Redis of all that it may not know. What is overdue after
+// that is counted whatever came of it: those are the holds that an operator has to hear of.
 func (s *Sweeper) Once(ctx context.Context) error {
 	at, err := s.queue.Time(ctx)
 	if err != nil {
 		return err
 	}
+	err = errors.Join(s.expire(ctx, at), s.finish(ctx))
+	overdue, uncounted := s.store.Overdue(ctx, at)
+	if uncounted == nil {
+		s.overdue.Set(float64(overdue))
+	}
+	return errors.Join(err, uncounted)
+}
+
+// expire ends the holds that were over at that moment by Redis time.
+func (s *Sweeper) expire(ctx context.Context, at int64) error {
 	for {
 		expired, err := s.store.Expire(ctx, at, sweepPage)
 		if err != nil {
@@ -67,17 +79,9 @@ func (s *Sweeper) Once(ctx context.Context) error {
 		}
 		fault.Point("sweep.expired")
 		if len(expired) < sweepPage {
-			break
+			return nil
 		}
 	}
-	if err := s.finish(ctx); err != nil {
-		return err
-	}
-	overdue, err := s.store.Overdue(ctx, at)
-	if err == nil {
-		s.overdue.Set(float64(overdue))
-	}
-	return err
 }
 
 // finish settles all pending moves. Those of a sale that Redis does not have, or that recovers, stay for later.
