@@ -37,6 +37,7 @@ type keys struct {
 	winners string // hash: user → mark of the live order
 	past    string // hash: user → mark of the order released last
 	outbox  string // stream: orders on their way to the broker
+	held    string // sorted set: order that a writer has in hand → until when that counts, ms by Redis time; it expires
 	news    string // stream, capped: what each tick tells the nodes
 	audit   string // string: what the regular audit found last; it expires
 	limit   string // prefix of the lists of the limits
@@ -67,6 +68,7 @@ func keysOf(sale string) keys {
 		winners: prefix + "winners",
 		past:    prefix + "past",
 		outbox:  prefix + "outbox",
+		held:    prefix + "held",
 		news:    prefix + "news",
 		audit:   prefix + "audit",
 		limit:   prefix + "limit:",
@@ -83,6 +85,6 @@ func (k keys) addressLimit(address string) string { return k.limit + "a:" + addr
 func (k keys) all() []string {
 	return []string{
 		k.meta, k.stock, k.seats, k.turns, k.gone, k.conn, k.away, k.recall, k.nodes, k.lost, k.leaves, k.draw, k.dropout,
-		k.leavers, k.ranks, k.codes, k.used, k.coded, k.address, k.winners, k.past, k.outbox, k.news, k.audit,
+		k.leavers, k.ranks, k.codes, k.used, k.coded, k.address, k.winners, k.past, k.outbox, k.held, k.news, k.audit,
 	}
 }

@@ -39,6 +39,8 @@ type AMQP struct {
 	opts           AMQPOptions
 	confirmTimeout time.Duration
 
+	holding holding // of the writers of this process
+
 	mu       sync.Mutex
 	session  *publishSession // for publishing; nil before the first
 	failure  error           // of the last attempt to connect
@@ -148,6 +150,9 @@ func (a *AMQP) Waiting(ctx context.Context) (int64, error) {
 	}
 	return n, nil
 }
+
+// Held implements [Broker].
+func (a *AMQP) Held(before time.Time) map[string][]string { return a.holding.old(before) }
 
 // Close ends the session for publishing. Feeds end by themselves.
 func (a *AMQP) Close() {

@@ -28,6 +28,7 @@ func (a *AMQP) Consume(ctx context.Context, prefetch int) (Feed, error) {
 		return nil, fmt.Errorf("consume queue %s: %w", a.orders(), err)
 	}
 	feed := &amqpFeed{
+		holding:    &a.holding,
 		conn:       conn,
 		ch:         ch,
 		deliveries: make(chan Delivery, prefetch),
@@ -40,6 +41,7 @@ func (a *AMQP) Consume(ctx context.Context, prefetch int) (Feed, error) {
 // amqpFeed is one consumer on a connection of its own. Its channel dies with it, so an acknowledgement that comes late
 // fails and can hit nothing that another feed was delivered.
 type amqpFeed struct {
+	holding    *holding
 	conn       link
 	ch         *amqp.Channel
 	deliveries chan Delivery
@@ -52,8 +54,12 @@ type amqpFeed struct {
 func (f *amqpFeed) read(messages <-chan amqp.Delivery) {
 	for m := range messages {
 		order, err := decodeOrder(m.Body)
+		if err == nil {
+			f.holding.take(f, m.DeliveryTag, order)
+		}
 		f.deliveries <- Delivery{Order: order, Err: err, ID: m.MessageId, Body: m.Body, feed: f, tag: m.DeliveryTag}
 	}
+	f.holding.drop(f)
 	// RabbitMQ also ends a consumer without its connection, when the queue is deleted. Then half a session is left.
 	f.closing.Do(func() { f.conn.end() })
 	close(f.lost)
@@ -76,6 +82,7 @@ func (f *amqpFeed) Ack(batch []Delivery) error {
 	if err := f.ch.Ack(batch[len(batch)-1].tag, true); err != nil {
 		return fmt.Errorf("acknowledge %d deliveries: %w", len(batch), err)
 	}
+	f.holding.settle(f, batch[len(batch)-1].tag)
 	return nil
 }
 

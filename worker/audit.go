@@ -76,10 +76,11 @@ type ReportDatabase struct {
 	OverLimit  int  `json:"over_limit"`  // orders of more units than one may have
 }
 
-// ReportBroker are counts for people to look at.
+// ReportBroker is what the broker says of its queues.
 type ReportBroker struct {
-	Orders int64 `json:"orders"` // that no writer has in hand
+	Orders int64 `json:"orders"` // of all sales, that no writer has in hand
 	Dead   int64 `json:"dead"`
+	Away   bool  `json:"away"` // it did not answer, and nobody knows what it holds
 }
 
 // Unmatched is an order that one side has and the other has not, longer than its way takes.
@@ -106,7 +107,8 @@ func (a *Auditor) Audit(ctx context.Context, sale string) (Report, error) {
 	if err != nil {
 		return Report{}, err
 	}
-	report := Report{Sale: sale, At: balance.At, Unmatched: []Unmatched{}, Problems: []string{}}
+	// The broker comes first: what lies in it now and is taken out meanwhile is found in the database, or in hand.
+	report := Report{Sale: sale, At: balance.At, Broker: a.counts(ctx), Unmatched: []Unmatched{}, Problems: []string{}}
 	a.items(&report, balance, books)
 	if err := a.across(ctx, &report, balance); err != nil {
 		return Report{}, err
@@ -114,7 +116,6 @@ func (a *Auditor) Audit(ctx context.Context, sale string) (Report, error) {
 	if report.Outbox, err = a.queue.OutboxLen(ctx, sale); err != nil {
 		return Report{}, err
 	}
-	report.Broker = a.counts(ctx)
 	report.Balanced = len(report.Problems) == 0
 	return report, nil
 }
@@ -191,17 +192,23 @@ func (a *Auditor) across(ctx context.Context, report *Report, balance queue.Bala
 	if err != nil {
 		return err
 	}
-	dead, err := a.dead(ctx)
+	dead, err := a.dead(ctx, report.Broker)
 	if err != nil {
 		return err
 	}
+	held, err := a.queue.Held(ctx, report.Sale)
+	if err != nil {
+		return err
+	}
+	// While orders wait in the broker, or nobody knows whether some do, any that was taken may be among them.
+	brokered := report.Broker.Orders > 0 || report.Broker.Away
 	old := func(o queue.Order) bool { return report.At-o.CreatedAt > auditGrace.Milliseconds() }
 	for id, mark := range marks {
 		if _, written := rows[id]; written {
 			continue
 		}
 		report.InFlight++
-		if waiting[id] || dead[id] || !old(mark) {
+		if brokered || waiting[id] || dead[id] || held[id] || !old(mark) {
 			continue
 		}
 		if unmatched, err := a.markWithoutRow(ctx, mark); err != nil {
@@ -247,8 +254,7 @@ func (a *Auditor) marksAddUp(ctx context.Context, report *Report, before queue.B
 	return nil
 }
 
-// counts are what the broker has, for people to look at. One that does not answer costs the audit a moment and nothing of
-// its truth.
+// counts are what the broker has. One that does not answer costs the audit a moment.
 func (a *Auditor) counts(ctx context.Context) ReportBroker {
 	if a.broker == nil {
 		return ReportBroker{}
@@ -258,22 +264,24 @@ func (a *Auditor) counts(ctx context.Context) ReportBroker {
 		ctx, cancel := context.WithTimeout(ctx, auditBroker)
 		defer cancel()
 		var c ReportBroker
-		c.Dead, _ = a.broker.DeadLetters(ctx)
-		c.Orders, _ = a.broker.Waiting(ctx)
+		var deadErr, ordersErr error
+		c.Dead, deadErr = a.broker.DeadLetters(ctx)
+		c.Orders, ordersErr = a.broker.Waiting(ctx)
+		c.Away = deadErr != nil || ordersErr != nil
 		counted <- c
 	}()
 	select {
 	case c := <-counted:
 		return c
 	case <-time.After(auditBroker): // it may hang longer than it was asked to
-		return ReportBroker{}
+		return ReportBroker{Away: true}
 	}
 }
 
 // dead are the ids of the dead letters, which hold their units until an operator has decided.
-func (a *Auditor) dead(ctx context.Context) (map[string]bool, error) {
+func (a *Auditor) dead(ctx context.Context, broker ReportBroker) (map[string]bool, error) {
 	dead := map[string]bool{}
-	if a.counts(ctx).Dead == 0 { // or the broker is away: what it holds is then named as unmatched
+	if broker.Dead == 0 {
 		return dead, nil
 	}
 	letters, err := a.broker.Letters(ctx, auditLetters)

@@ -3,6 +3,7 @@ package worker
 import (
 	"context"
 	"errors"
+	"time"
 
 	"sluice/queue"
 )
@@ -35,6 +36,10 @@ type Broker interface {
 
 	// Waiting counts the orders that lie in the broker and that no writer has in hand.
 	Waiting(ctx context.Context) (int64, error)
+
+	// Held are the ids, by sale, of the orders that writers of this process were delivered before a moment and have not
+	// acknowledged. Orders that are still in their outbox need not be among them.
+	Held(before time.Time) map[string][]string
 }
 
 // Feed is one session of a consumer. It belongs to one goroutine. A session that ends is never resumed: what was

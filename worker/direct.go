@@ -4,6 +4,7 @@ import (
 	"context"
 	"slices"
 	"sync"
+	"time"
 
 	"sluice/queue"
 )
@@ -87,6 +88,9 @@ func (d *Direct) Settle(_ context.Context, id string, handle func(DeadLetter) er
 
 // Waiting implements [Broker].
 func (d *Direct) Waiting(context.Context) (int64, error) { return int64(len(d.orders)), nil }
+
+// Held implements [Broker]. What is in hand here is still in its outbox.
+func (d *Direct) Held(time.Time) map[string][]string { return nil }
 
 // directFeed is a writer's end of a Direct.
 type directFeed struct {

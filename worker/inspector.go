@@ -22,8 +22,8 @@ const (
 	inspectAgain = 2 * time.Second
 	// inspectRest is how many audits of a sale are left out once it is closed and everything of it is settled.
 	inspectRest = 30
-	// breachAge is how long an order may be on one side only while nothing waits in the broker before that is a breach: a
-	// database that was away for a while brings no sale to a stop.
+	// breachAge is how long an order may be on one side only, and nowhere on its way, before that is a breach: what is a matter
+	// of a moment brings no sale to a stop.
 	breachAge = time.Minute
 )
 
@@ -148,8 +148,8 @@ func (r Report) summary() queue.AuditSummary {
 }
 
 // Breach says whether what does not add up is no matter of time: within Redis, within the database, or an order that has
-// been on one side only for a minute while nothing waits in the broker.
+// been on one side only for a minute and is nowhere on its way.
 func (r Report) Breach() bool {
-	return !r.Redis.Balanced || !r.Database.Balanced || r.Broker.Orders == 0 &&
+	return !r.Redis.Balanced || !r.Database.Balanced ||
 		slices.ContainsFunc(r.Unmatched, func(u Unmatched) bool { return u.Age > breachAge.Milliseconds() })
 }

@@ -48,6 +48,7 @@ type orderQueue interface {
 	adopter
 	Sales(ctx context.Context) ([]string, error)
 	OutboxLen(ctx context.Context, sale string) (int64, error)
+	holder
 	outbox(sale, consumer string) outbox
 }
 
@@ -88,6 +89,7 @@ func (w *Worker) Run(ctx context.Context) {
 	}
 	var counter sync.WaitGroup
 	counter.Go(func() { w.countDead(ctx) })
+	counter.Go(func() { tellOfHolding(ctx, w.opts.Broker, w.queue) })
 	w.watch(ctx)
 	stopWriting()
 	writers.Wait()

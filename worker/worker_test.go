@@ -46,6 +46,10 @@ func (s *shops) OutboxLen(_ context.Context, sale string) (int64, error) {
 	return int64(s.streams[sale].left()), nil
 }
 
+func (s *shops) Time(context.Context) (int64, error) { return 0, nil }
+
+func (s *shops) Hold(context.Context, string, int64, []string) error { return nil }
+
 func (s *shops) outbox(sale, _ string) outbox {
 	s.mu.Lock()
 	defer s.mu.Unlock()

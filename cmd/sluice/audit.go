@@ -68,6 +68,7 @@ type auditReport struct {
 	Broker    struct {
 		Orders int64 `json:"orders"`
 		Dead   int64 `json:"dead"`
+		Away   bool  `json:"away"` // nobody knows what it holds
 	} `json:"broker"`
 	Problems []string `json:"problems"`
 }
@@ -101,7 +102,7 @@ func fetchAudit(ctx context.Context, client *apiClient, sale string) (auditRepor
 
 // settled says whether every order that was taken has reached the database.
 func (a auditReport) settled() bool {
-	if a.InFlight > 0 || a.Outbox > 0 || a.Broker.Orders > 0 {
+	if a.InFlight > 0 || a.Outbox > 0 || a.Broker.Orders > 0 || a.Broker.Away {
 		return false
 	}
 	for _, item := range a.Items {
@@ -157,7 +158,11 @@ func (a auditReport) print(out io.Writer) error {
 	fmt.Fprintf(facts, "redis\t%s\n", verdict(a.Redis.Balanced))
 	fmt.Fprintf(facts, "database\t%s, %d users with two live orders, %d orders over the limit\n",
 		verdict(a.Database.Balanced), a.Database.DoubleLive, a.Database.OverLimit)
-	fmt.Fprintf(facts, "on the way\t%d in flight, %d in the outbox, %d in the broker, %d dead\n", a.InFlight, a.Outbox, a.Broker.Orders, a.Broker.Dead)
+	broker := fmt.Sprintf("%d in the broker, %d dead", a.Broker.Orders, a.Broker.Dead)
+	if a.Broker.Away {
+		broker = "and the broker does not answer: what it holds may be more"
+	}
+	fmt.Fprintf(facts, "on the way\t%d in flight, %d in the outbox, %s\n", a.InFlight, a.Outbox, broker)
 	fmt.Fprintf(facts, "unmatched\t%d\n", len(a.Unmatched))
 	for _, order := range a.Unmatched {
 		fmt.Fprintf(facts, "\t%s of %s: %s\n", order.Order, order.User, order.Why)
