@@ -85,13 +85,14 @@ bench: build ## measure everything beside what it is compared with, and write do
 test-bench: ## run every benchmark once at a tiny size
 	$(MAKE) bench SIZE=tiny
 
-STAY  ?=
-USERS ?= 10000
+STAY    ?=
+PROVOKE ?=
+USERS   ?= 10000
 
 .PHONY: stack
-stack: ## the topology of docker-compose.yml as programs of this machine, with a crowd while each part is restarted; STAY=1 only starts it
+stack: ## the topology of docker-compose.yml as programs of this machine, with a crowd while each part is restarted; STAY=1 only starts it, PROVOKE=1 makes each alert fire
 	$(SERVICES) --install nginx,prometheus
-	$(SERVICES) --only redis,rabbitmq,mariadb -- go run ./deploy/stack --users $(USERS) $(if $(STAY),--stay)
+	$(SERVICES) --only redis,rabbitmq,mariadb -- go run ./deploy/stack --users $(USERS) $(if $(STAY),--stay) $(if $(PROVOKE),--provoke)
 
 .PHONY: test-alerts
 test-alerts: ## let each alert of deploy/prometheus fire, and stay silent on what is close to it

@@ -19,8 +19,8 @@ import (
 // Failures are logged at most this often a second, in bursts of failureLogBurst: when Redis is away every request
 // fails, and the log must not become the next thing that breaks.
 const (
-	failureLogRate  = 20
-	failureLogBurst = 100
+	failureLogRate  = 1
+	failureLogBurst = 10
 )
 
 // observe is around every request. It names it, turns panics and errors into answers, and logs it: at debug level what

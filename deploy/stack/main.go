@@ -3,6 +3,7 @@
 //
 //	make stack              hold a sale with a crowd of 10,000 through nginx, while each node and worker is restarted in turn
 //	make stack STAY=1       only start it, and stay until interrupted
+//	make stack PROVOKE=1    make each alert fire by what it is about
 //
 // It ends with 0 when nobody lost a place or an order, nobody was cut off without having been asked to move, every query of
 // the dashboard has data, and the audit of the sale holds.
@@ -24,15 +25,16 @@ func main() {
 	defer stop()
 	users := flag.Int("users", 10_000, "shoppers of the crowd")
 	stay := flag.Bool("stay", false, "only start it, and stay until interrupted")
+	provoke := flag.Bool("provoke", false, "make each alert fire by what it is about, instead of the sale")
 	logs := flag.String("logs", "bin/stack", "folder for what the programs write")
 	flag.Parse()
-	if err := run(ctx, *users, *stay, *logs); err != nil && !errors.Is(err, context.Canceled) {
+	if err := run(ctx, *users, *stay, *provoke, *logs); err != nil && !errors.Is(err, context.Canceled) {
 		fmt.Fprintln(os.Stderr, "stack:", err)
 		os.Exit(1)
 	}
 }
 
-func run(ctx context.Context, users int, stay bool, logs string) error {
+func run(ctx context.Context, users int, stay, provoke bool, logs string) error {
 	dir, err := filepath.Abs(logs)
 	if err != nil {
 		return err
@@ -52,6 +54,9 @@ func run(ctx context.Context, users int, stay bool, logs string) error {
 	if stay {
 		<-ctx.Done()
 		return nil
+	}
+	if provoke {
+		return s.provoke(ctx)
 	}
 	return s.prove(ctx, users)
 }

@@ -86,6 +86,9 @@ func (s *stack) makeDatabase(ctx context.Context) error {
 	return nil
 }
 
+// prefix is what all names in RabbitMQ begin with.
+func (s *stack) prefix() string { return s.database + "-" }
+
 // add makes a process of sluice, which is not started yet.
 func (s *stack) add(to *[]*program, role string, flags ...string) error {
 	ops, err := freeAddress()
@@ -102,7 +105,7 @@ func (s *stack) add(to *[]*program, role string, flags ...string) error {
 		p.args = append(p.args, "--listen", listen)
 	}
 	p.env = []string{
-		"SLUICE_REDIS_URL=" + s.redisURL, "SLUICE_AMQP_URL=" + s.amqpURL, "SLUICE_AMQP_PREFIX=" + s.database + "-",
+		"SLUICE_REDIS_URL=" + s.redisURL, "SLUICE_AMQP_URL=" + s.amqpURL, "SLUICE_AMQP_PREFIX=" + s.prefix(),
 		"SLUICE_DATABASE_URL=" + s.dbURL, "SLUICE_SECRET=" + s.secret, "SLUICE_ADMIN_TOKEN=" + s.admin,
 	}
 	s.ops[p] = ops
@@ -172,23 +175,10 @@ func (s *stack) startPrometheus(ctx context.Context) error {
 			return err
 		}
 	}
-	type group struct {
-		Targets []string          `json:"targets"`
-		Labels  map[string]string `json:"labels"`
-	}
-	groups := []group{{Labels: map[string]string{"part": "serve"}}, {Labels: map[string]string{"part": "worker"}}}
-	for i, part := range [][]*program{s.nodes, s.workers} {
-		for _, p := range part {
-			groups[i].Targets = append(groups[i].Targets, s.ops[p])
-		}
-	}
-	text, err := json.Marshal(groups)
-	if err != nil {
+	if err := s.writeTargets(); err != nil {
 		return err
 	}
-	if err := os.WriteFile(filepath.Join(dir, "targets", "nodes.json"), text, 0o644); err != nil {
-		return err
-	}
+	var err error
 	if s.prometheus, err = freeAddress(); err != nil {
 		return err
 	}
@@ -204,6 +194,25 @@ func (s *stack) startPrometheus(ctx context.Context) error {
 	}
 	s.started = append(s.started, s.watch)
 	return await(ctx, "prometheus", "http://"+s.prometheus+"/-/ready", s.watch)
+}
+
+// writeTargets tells Prometheus of all nodes and workers; it looks for itself when that changes.
+func (s *stack) writeTargets() error {
+	type group struct {
+		Targets []string          `json:"targets"`
+		Labels  map[string]string `json:"labels"`
+	}
+	groups := []group{{Labels: map[string]string{"part": "serve"}}, {Labels: map[string]string{"part": "worker"}}}
+	for i, part := range [][]*program{s.nodes, s.workers} {
+		for _, p := range part {
+			groups[i].Targets = append(groups[i].Targets, s.ops[p])
+		}
+	}
+	text, err := json.Marshal(groups)
+	if err != nil {
+		return err
+	}
+	return os.WriteFile(filepath.Join(s.dir, "prometheus", "targets", "nodes.json"), text, 0o644)
 }
 
 // end stops everything, the front first, and removes the database.
