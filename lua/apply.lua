@@ -18,7 +18,7 @@
 --       priority (as `uses|priority`); then for each item: id, total
 -- returns  {1} installed, {0} changed or here already (of a check: what it would be), {-1, field} that field cannot
 --          change any more, {-2, item, total that cannot be gone below}
-local m = read(KEYS[1], fields({ 'limit', 'items' }))
+local m = read(KEYS[1], fields({ 'limit', 'items', 'v' }))
 local opens, closes, lobby, order, limit = ARGV[3], ARGV[4], ARGV[5], ARGV[6], ARGV[7]
 local ms = math.floor(now() / 1000)
 local items, totals = {}, {}
@@ -42,7 +42,7 @@ end
 if not m then
   local last = redis.call('XREVRANGE', KEYS[8], '+', '-', 'COUNT', 1)
   local news = #last > 0 and string.match(last[1][1], '^%d+') or '0'
-  redis.call('HSET', KEYS[1], 'run', '', 'v', 1, 'epoch', ARGV[13], 'paused', ARGV[16], 'tick', int(ms), 'stopped', 0,
+  redis.call('HSET', KEYS[1], 'run', '', 'epoch', ARGV[13], 'paused', ARGV[16], 'tick', int(ms), 'stopped', 0,
     'issued', ARGV[14], 'served', ARGV[15], 'calling', ARGV[17], 'granted', 0, 'left', 0, 'held', 0, 'news', news,
     'credit', 0, 'ring', '', 'recalls', 0, 'dropped', 0, 'supply', int(ms))
   for i, key in ipairs(KEYS) do
@@ -96,7 +96,9 @@ redis.call('DEL', KEYS[11]) -- how often each was used stays
 for i = 24, 23 + 2 * codes, 2000 do
   redis.call('HSET', KEYS[11], unpack(ARGV, i, math.min(i + 1999, 23 + 2 * codes)))
 end
-redis.call('HINCRBY', KEYS[1], 'v', 1)
+-- Nodes keep settings and lists by this number, so no other settings of the sale may ever have had it: not those before
+-- a loss, nor those of a master whose replica took over without them.
+redis.call('HSET', KEYS[1], 'v', int(math.max(ms, tonumber(m and m.v or '0') + 1)))
 local more = false
 for _, item in ipairs(items) do
   more = more or totals[item] > tonumber(redis.call('HGET', KEYS[1], 't:' .. item) or '0')

@@ -370,6 +370,37 @@ func TestJoinsAreJudgedByTheListsOfTheMoment(t *testing.T) {
 	wg.Wait()
 }
 
+// TestListsOfBeforeALossJudgeNobody: a node that has not let anybody join since must not take its lists for those of now.
+func TestListsOfBeforeALossJudgeNobody(t *testing.T) {
+	t.Parallel()
+	onEach(t, func(t *testing.T, l *line) {
+		sale := l.gated(queue.Access{Deny: []string{"nobody"}})
+		sale.Access.Deny = []string{"bob"}
+		if err := l.Apply(t.Context(), sale); err != nil {
+			t.Fatal(err)
+		}
+		idle := l.nodes(2, queue.Options{})[1]
+		if _, why := l.knock(idle, queue.JoinRequest{Sale: sale.ID, User: "ann"}); why != "" {
+			t.Fatalf("ann got %q", why)
+		}
+		for _, key := range queue.KeysOf(sale.ID) {
+			l.rdb.Del(t.Context(), key)
+		}
+		if err := l.Restore(t.Context(), sale, queue.Reach{}, noOrders); err != nil {
+			t.Fatal(err)
+		}
+		sale.Access.Deny = []string{"mallory"}
+		if err := l.Apply(t.Context(), sale); err != nil {
+			t.Fatal(err)
+		}
+		for user, want := range map[string]queue.Reason{"mallory": queue.Denied, "bob": ""} {
+			if _, why := l.knock(idle, queue.JoinRequest{Sale: sale.ID, User: user}); why != want {
+				t.Errorf("%s got %q, want %q", user, why, want)
+			}
+		}
+	})
+}
+
 func TestReadingTheListsAgainCostsNoRequestOfALimit(t *testing.T) {
 	t.Parallel()
 	l := realLine(t, queue.Options{UserLimit: queue.Rate{N: 2, Per: time.Hour}})
