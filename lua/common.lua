@@ -142,10 +142,9 @@ local SHORT = 64
 -- stamps are the strings of the limits of this call, by key; nil until the first is asked for.
 local stamps
 
--- limited counts a request against one limit and returns nil, or how many microseconds later it may come again. The
--- key holds the moments of the last `most` requests that passed, so that any window holds at most `most`; a refused
--- request is not counted, so that steady use below the limit is never refused.
-local function limited(key, most, window, at)
+-- waits returns how many microseconds later a request may come that is beyond a limit now, or nil. The key holds the
+-- moments of the last `most` requests that passed, so that any window holds at most `most`.
+local function waits(key, most, window, at)
   local oldest
   if most <= SHORT then
     oldest = string.sub(stamps[key] or '', 16 * most - 15, 16 * most)
@@ -155,17 +154,22 @@ local function limited(key, most, window, at)
   if oldest ~= '' and at - tonumber(oldest) < window then
     return tonumber(oldest) + window - at
   end
+  return nil
+end
+
+-- count notes a request that passed. One that was refused, by whichever limit, is not counted, so that steady use below
+-- the limits is never refused.
+local function count(key, most, window, at)
   local lasts = math.ceil(window / 1000)
   if most <= SHORT then
     stamps[key] = string.format('%016.0f', at) .. string.sub(stamps[key] or '', 1, 16 * (most - 1))
     redis.call('SET', key, stamps[key], 'PX', lasts)
-    return nil
+    return
   end
   if redis.call('LPUSH', key, int(at)) > most then
     redis.call('RPOP', key)
   end
   redis.call('PEXPIRE', key, lasts)
-  return nil
 end
 
 -- read_stamps reads the strings of all limits of a call, which stand behind the `base` fixed keys.
@@ -202,20 +206,21 @@ local function refused(base, i, at)
     end
     read_stamps(base, short)
   end
-  local key = base + (i - 1) * each
-  if user > 0 then
-    key = key + 1
-    local wait = limited(KEYS[key], user, tonumber(ARGV[2]), at)
-    if wait then
-      return { -5, 1, int(wait) }
-    end
+  local first = base + (i - 1) * each + 1
+  local of_user, of_address = user > 0 and KEYS[first], address > 0 and KEYS[first + each - 1]
+  local wait = of_user and waits(of_user, user, tonumber(ARGV[2]), at)
+  if wait then
+    return { -5, 1, int(wait) }
   end
-  if address > 0 then
-    key = key + 1
-    local wait = limited(KEYS[key], address, tonumber(ARGV[4]), at)
-    if wait then
-      return { -5, 2, int(wait) }
-    end
+  wait = of_address and waits(of_address, address, tonumber(ARGV[4]), at)
+  if wait then
+    return { -5, 2, int(wait) }
+  end
+  if of_user then
+    count(of_user, user, tonumber(ARGV[2]), at)
+  end
+  if of_address then
+    count(of_address, address, tonumber(ARGV[4]), at)
   end
   return nil
 end

@@ -71,6 +71,43 @@ func TestTwoNodesTogetherLetThroughNoMoreThanTheLimit(t *testing.T) {
 	}
 }
 
+func TestWhatTheAddressIsRefusedCountsForNoUser(t *testing.T) {
+	t.Parallel()
+	for _, most := range []int64{2, 65} { // the longer one is kept in another way
+		onEach(t, func(t *testing.T, l *line) {
+			opts := queue.Options{UserLimit: queue.Rate{N: most, Per: time.Hour}, AddressLimit: queue.Rate{N: most - 1, Per: time.Hour}}
+			q := l.nodes(2, opts)[1]
+			sale := l.start(nil)
+			join := func(address string) string {
+				_, err := q.Join(t.Context(), queue.JoinRequest{Sale: sale.ID, User: "ann", Address: address})
+				var refused *queue.Error
+				if err != nil && (!errors.As(err, &refused) || refused.Code != queue.Limited) {
+					t.Fatal(err)
+				}
+				if refused == nil {
+					return ""
+				}
+				return refused.By
+			}
+			for n := range most + 1 {
+				want := "" // all of her town have had theirs after that
+				if n >= most-1 {
+					want = "address"
+				}
+				if by := join("203.0.113.7"); by != want {
+					t.Errorf("request %d was refused by %q, want %q", n+1, by, want)
+				}
+			}
+			if by := join("198.51.100.1"); by != "" {
+				t.Errorf("from elsewhere ann was refused by %q, and had one left", by)
+			}
+			if by := join("198.51.100.1"); by != "user" {
+				t.Errorf("with none left ann was refused by %q", by)
+			}
+		})
+	}
+}
+
 func TestAWindowHoldsNoMoreThanTheLimitAndRefusesNobodyBelowIt(t *testing.T) {
 	t.Parallel()
 	at := time.Now().Truncate(time.Second)
