@@ -24,6 +24,7 @@ func logGuards(dialect string) []guard {
 	case "postgres":
 		return []guard{{"audit_log_kept", []string{
 			"CREATE OR REPLACE FUNCTION audit_log_refuse() RETURNS trigger LANGUAGE plpgsql AS $$ BEGIN RAISE EXCEPTION " + why + "; END $$",
+			"DROP TRIGGER IF EXISTS audit_log_kept ON audit_log", // one that was switched off is there, and guards nothing
 			"CREATE TRIGGER audit_log_kept BEFORE UPDATE OR DELETE OR TRUNCATE ON audit_log FOR EACH STATEMENT EXECUTE FUNCTION audit_log_refuse()",
 		}}}
 	case "mysql":
@@ -44,9 +45,10 @@ func logGuards(dialect string) []guard {
 	}
 }
 
-// guardLog puts those guards into place that are not there. They are no migration, because not every user of a database may make
-// triggers (in MySQL with a binary log, as it comes, only administrators may), and without them no sale must fail to be sold:
-// then the audit log is what no code of ours changes, `sluice doctor` says so, and the next start tries again.
+// guardLog puts those guards into place that are not there or were switched off. They are no migration, because not every user
+// of a database may make triggers (in MySQL with a binary log, as it comes, only administrators may), and without them no sale
+// must fail to be sold: then the audit log is what no code of ours changes, `sluice doctor` says so, and the next start tries
+// again.
 func (s *Store) guardLog(ctx context.Context) error {
 	there, err := s.guards(ctx)
 	if err != nil {
@@ -74,7 +76,7 @@ func (s *Store) guards(ctx context.Context) ([]string, error) {
 	var names []string
 	err := s.db.SelectContext(ctx, &names, map[string]string{
 		"mysql":    "SELECT trigger_name FROM information_schema.triggers WHERE event_object_schema = DATABASE() AND event_object_table = 'audit_log'",
-		"postgres": "SELECT tgname FROM pg_trigger WHERE tgrelid = to_regclass('audit_log') AND tgenabled <> 'D' AND NOT tgisinternal",
+		"postgres": "SELECT tgname FROM pg_trigger WHERE tgrelid = to_regclass('audit_log') AND tgenabled IN ('O', 'A') AND NOT tgisinternal",
 		"sqlite":   "SELECT name FROM sqlite_master WHERE type = 'trigger' AND tbl_name = 'audit_log'",
 	}[s.dialect.name])
 	if err != nil {
