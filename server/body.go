@@ -38,6 +38,7 @@ func readBody(c echo.Context, limit int64) ([]byte, error) {
 	case err != nil:
 		return nil, badRequest("the body could not be read to its end")
 	}
+	callerOf(r.Context()).speaks()
 	return buffer.Bytes(), nil
 }
 

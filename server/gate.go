@@ -35,9 +35,10 @@ type GateOptions struct {
 }
 
 // Gate bounds the connections of a listener, so that memory and descriptors last whoever comes. A connection is silent until
-// it has brought a request or, when it became a socket, a hello that was accepted; and again between two requests. At the
-// bound, or when half of it is silent, the one that has been silent longest gives way to a newcomer. Where none has been for
-// longer than patience, more come than the node gets to hear, and it is the newcomer who is asked to come back later.
+// it has brought a request with its whole body or, when it became a socket, a hello that was accepted; and again between two
+// requests. At the bound, or when half of it is silent, the one that has been silent longest gives way to a newcomer. Where
+// none has been for longer than patience, more come than the node gets to hear, and it is the newcomer who is asked to come
+// back later.
 //
 // So nobody is kept out by connections that say nothing, however many, and a node that can keep up turns nobody away.
 type Gate struct {
@@ -252,7 +253,7 @@ func (c *caller) Close() error {
 // NetConn is the connection beneath.
 func (c *caller) NetConn() net.Conn { return c.Conn }
 
-// speaks notes that there is a request, or a hello that was accepted.
+// speaks notes that there is a whole request, or a hello that was accepted.
 func (c *caller) speaks() {
 	if c == nil {
 		return
@@ -268,6 +269,17 @@ func (c *caller) falls() {
 		return
 	}
 	c.gate.mu.Lock()
+	c.gate.hush(c)
+	c.gate.mu.Unlock()
+}
+
+// begins notes that there is a request, of which the body is still to come.
+func (c *caller) begins() {
+	if c == nil {
+		return
+	}
+	c.gate.mu.Lock()
+	c.gate.heed(c)
 	c.gate.hush(c)
 	c.gate.mu.Unlock()
 }
@@ -348,6 +360,9 @@ func (s *Server) admit(next echo.HandlerFunc) echo.HandlerFunc {
 			return next(c)
 		}
 		switch why := caller.why(); {
+		case why == welcomed && c.Request().ContentLength != 0:
+			caller.begins() // readBody has it speak
+			return next(c)
 		case why == welcomed:
 			caller.speaks()
 			return next(c)

@@ -3,6 +3,7 @@ package server
 import (
 	"bufio"
 	"fmt"
+	"io"
 	"net"
 	"net/http"
 	"net/http/httptest"
@@ -10,6 +11,8 @@ import (
 	"sync/atomic"
 	"testing"
 	"time"
+
+	"github.com/labstack/echo/v4"
 
 	"sluice/queue"
 )
@@ -71,6 +74,50 @@ func TestWhoSaysNothingGivesWayToANewcomer(t *testing.T) {
 	silent[1].Close() // it has left already
 	if g.open != 6 {
 		t.Errorf("counts %d connections, want 6", g.open)
+	}
+}
+
+// The fault: a body that comes a byte at a time holds its connection as long as a header does that never ends.
+func TestWhoseBodyDoesNotComeGivesWayToANewcomer(t *testing.T) {
+	t.Parallel()
+	f := newFair(t, saleOf(5, `line: { order: off }`))
+	var late atomic.Int64
+	n := behindGate(f, GateOptions{Most: 4, Now: func() time.Time { return testNow().Add(time.Duration(late.Load())) }})
+	begin := func(head string) (net.Conn, *bufio.Reader) {
+		conn := must[net.Conn](t)(net.Dial("tcp", strings.TrimPrefix(n.url, "http://")))
+		t.Cleanup(func() { conn.Close() })
+		fmt.Fprintf(conn, "POST /api/v1/seckill/%s HTTP/1.1\r\nHost: x\r\n%sContent-Length: 100\r\n\r\n", f.sale, head)
+		return conn, bufio.NewReader(conn)
+	}
+	_, read := begin("Expect: 100-continue\r\nAuthorization: Bearer " + f.shopper("ann").token + "\r\n")
+	if resp := must[*http.Response](t)(http.ReadResponse(read, nil)); resp.StatusCode != http.StatusContinue {
+		t.Fatalf("got %d", resp.StatusCode)
+	}
+	late.Store(int64(patience))
+	begin("") // half of the room is silent now, and nobody needs it
+	resp := must[*http.Response](t)(http.Get(n.url + "/api/v1/sales"))
+	resp.Body.Close()
+	if resp.StatusCode != http.StatusOK {
+		t.Errorf("the newcomer got %d", resp.StatusCode)
+	}
+	if answer, _ := io.ReadAll(read); len(answer) > 0 {
+		t.Errorf("who sent no body was waited for, and answered %q", answer)
+	}
+}
+
+func TestAConnectionIsSilentUntilItsBodyHasCome(t *testing.T) {
+	t.Parallel()
+	g, pass := newTestGate(t, GateOptions{Most: 10})
+	c := g.admit(callerFrom("192.0.2.1"))
+	before := c.since
+	pass(time.Second)
+	c.begins()
+	if c.place == nil || c.since <= before {
+		t.Error("whoever begins a request has not patience for its body")
+	}
+	req := httptest.NewRequest(http.MethodPost, "/", strings.NewReader("{}"))
+	if _, err := readBody(echo.New().NewContext(req.WithContext(withCaller(t.Context(), c)), httptest.NewRecorder()), 10); err != nil || c.place != nil {
+		t.Errorf("the body has come, and the connection is silent: %v", err)
 	}
 }
 
