@@ -42,8 +42,8 @@ func (s *Server) fate(ctx context.Context, order queue.Order, seat queue.Seat) (
 
 // named is what a shopper must hear of the order that a hello names: nil when it is the order of the seat, or none of
 // theirs, or nothing is known yet. An id that was not made for this user is as good as none: nobody can have somebody else's
-// order rejected before its row is written, or fill the database with orders that never were. Of an order that is nowhere the item is not known any more; its row says the first one
-// of the sale and one unit, which never counted as sold.
+// order rejected before its row is written, or fill the database with orders that never were. Of an order that is nowhere the
+// item is not known any more; its row says the first one of the sale and one unit, which never counted as sold.
 func (s *Server) named(ctx context.Context, user string, seat queue.Seat, id string, snap *queue.Snapshot) *queue.Order {
 	parsed, err := uuid.Parse(id)
 	if err != nil || len(id) != 36 || parsed.Version() != 7 || seat.Order != nil && seat.Order.ID == id {
