@@ -4,11 +4,13 @@ import (
 	"bytes"
 	"context"
 	"encoding/json"
+	"errors"
 	"fmt"
 	"io"
 	"log/slog"
 	"net/http"
 	"net/http/httptest"
+	"net/netip"
 	"net/url"
 	"slices"
 	"strings"
@@ -443,6 +445,16 @@ func TestAVerifierThatDoesNotAnswerLetsNobodyInAndTurnsNobodyAway(t *testing.T) 
 				t.Errorf("something changed: %s", diff)
 			}
 		})
+	}
+}
+
+func TestTheURLOfAVerifierIsInNoError(t *testing.T) {
+	t.Parallel()
+	nobody := httptest.NewServer(nil)
+	nobody.Close()
+	err := newVerifier("").solved(t.Context(), nobody.URL+"/verify?key=hush", "good", netip.Addr{})
+	if text := fmt.Sprint(err, errors.Unwrap(err)); queue.CodeOf(err) != queue.Unavailable || strings.Contains(text, "hush") {
+		t.Errorf("got %s", text)
 	}
 }
 

@@ -110,7 +110,7 @@ func (v *verifier) ask(ctx context.Context, at, solution string, peer netip.Addr
 	req.Header.Set("Accept", "application/json")
 	resp, err := v.client.Do(req)
 	if err != nil {
-		return false, err
+		return false, withoutURL(err) // its query may hold a key
 	}
 	defer resp.Body.Close()
 	body, err := io.ReadAll(io.LimitReader(resp.Body, longestAnswer))
