@@ -39,9 +39,13 @@ func parseProxy(text string) (netip.Prefix, error) {
 
 func parsePrefix(text string) (netip.Prefix, error) {
 	if addr, err := netip.ParseAddr(text); err == nil {
+		addr = addr.Unmap()
 		return addr.Prefix(addr.BitLen())
 	}
 	prefix, err := netip.ParsePrefix(text)
+	if addr := prefix.Addr(); addr.Is4In6() && prefix.Bits() >= 96 {
+		prefix = netip.PrefixFrom(addr.Unmap(), prefix.Bits()-96) // peers are compared in that form
+	}
 	return prefix.Masked(), err
 }
 

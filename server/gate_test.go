@@ -159,7 +159,7 @@ func TestAFullNodeTurnsAwayAndDropsWhatIsBeyond(t *testing.T) {
 
 func TestConnectionsOfAnAddressAreCountedByHome(t *testing.T) {
 	t.Parallel()
-	g, _ := newTestGate(t, GateOptions{PerAddress: 2, Trusted: []string{"10.0.0.0/8"}})
+	g, _ := newTestGate(t, GateOptions{PerAddress: 2, Trusted: []string{"10.0.0.0/8", "::ffff:172.16.0.0/108", "::ffff:198.51.100.1"}})
 	enter := func(address string) refusedAs { return g.admit(callerFrom(address)).why() }
 	for i, step := range []struct {
 		address string
@@ -169,6 +169,8 @@ func TestConnectionsOfAnAddressAreCountedByHome(t *testing.T) {
 		{"2001:db8:1:2::1", welcomed}, {"2001:db8:1:2:ffff::9", welcomed}, {"2001:db8:1:2::3", tooMany}, {"2001:db8:1:3::1", welcomed},
 		{"::ffff:192.0.2.1", tooMany},
 		{"10.0.0.1", welcomed}, {"10.0.0.1", welcomed}, {"10.0.0.1", welcomed},
+		{"172.16.0.1", welcomed}, {"172.16.0.1", welcomed}, {"172.16.0.1", welcomed},
+		{"198.51.100.1", welcomed}, {"198.51.100.1", welcomed}, {"198.51.100.1", welcomed},
 	} {
 		if got := enter(step.address); got != step.want {
 			t.Errorf("step %d, %s: got %d, want %d", i, step.address, got, step.want)
