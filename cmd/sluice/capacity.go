@@ -3,6 +3,7 @@ package main
 import (
 	"math"
 	"os"
+	"path"
 	"path/filepath"
 	"runtime/debug"
 	"strconv"
@@ -42,7 +43,7 @@ func memoryAllowed() uint64 {
 // memoryUnder is memoryAllowed of the file system at root.
 func memoryUnder(root string, told int64) uint64 {
 	allowed := uint64(max(told, 0))
-	for _, file := range []string{"sys/fs/cgroup/memory.max", "sys/fs/cgroup/memory/memory.limit_in_bytes"} {
+	for _, file := range limitFiles(root) {
 		if data, err := os.ReadFile(filepath.Join(root, file)); err == nil {
 			// "max" is no number, and no limit.
 			if n, err := strconv.ParseUint(strings.TrimSpace(string(data)), 10, 64); err == nil {
@@ -59,4 +60,26 @@ func memoryUnder(root string, told int64) uint64 {
 		}
 	}
 	return allowed
+}
+
+// limitFiles are the files that may hold a limit of the control group of this process, or of one that it is in. In a container
+// that is the topmost that there is to be seen; of a service of systemd it is some way down.
+func limitFiles(root string) []string {
+	files := []string{"sys/fs/cgroup/memory.max", "sys/fs/cgroup/memory/memory.limit_in_bytes"}
+	data, _ := os.ReadFile(filepath.Join(root, "proc/self/cgroup")) // elsewhere than in Linux there is none
+	for line := range strings.Lines(string(data)) {
+		id, rest, _ := strings.Cut(strings.TrimSpace(line), ":")
+		kinds, group, _ := strings.Cut(rest, ":")
+		dir, name := "sys/fs/cgroup", "memory.max"
+		switch {
+		case kinds == "memory":
+			dir, name = "sys/fs/cgroup/memory", "memory.limit_in_bytes"
+		case id != "0" || kinds != "":
+			continue
+		}
+		for group = path.Clean("/" + group); group != "/"; group = path.Dir(group) {
+			files = append(files, path.Join(dir, group, name))
+		}
+	}
+	return files
 }

@@ -150,7 +150,8 @@ func TestRoomFollowsFromDescriptorsAndMemory(t *testing.T) {
 		want(t, "the room", room(c.files, c.memory, 80, c.secure), c.want)
 	}
 	root := t.TempDir()
-	for file, text := range map[string]string{"sys/fs/cgroup/memory.max": "max\n", "proc/meminfo": "MemTotal:       1024 kB\nMemFree: 1 kB\n"} {
+	write := func(file, text string) {
+		t.Helper()
 		path := filepath.Join(root, file)
 		if err := os.MkdirAll(filepath.Dir(path), 0o700); err != nil {
 			t.Fatal(err)
@@ -159,10 +160,18 @@ func TestRoomFollowsFromDescriptorsAndMemory(t *testing.T) {
 			t.Fatal(err)
 		}
 	}
+	write("sys/fs/cgroup/memory.max", "max\n")
+	write("proc/meminfo", "MemTotal:       1024 kB\nMemFree: 1 kB\n")
 	want(t, "the memory of the machine", memoryUnder(root, 1<<40), 1<<20)
 	want(t, "the memory that Go was told", memoryUnder(root, 1<<19), 1<<19)
-	if err := os.WriteFile(filepath.Join(root, "sys/fs/cgroup/memory.max"), []byte("4096\n"), 0o600); err != nil {
-		t.Fatal(err)
-	}
-	want(t, "the memory of the control group", memoryUnder(root, 1<<40), 4096)
+	write("sys/fs/cgroup/memory.max", "8192\n")
+	want(t, "the memory of the control group", memoryUnder(root, 1<<40), 8192)
+	write("sys/fs/cgroup/system.slice/memory.max", "4096\n")
+	write("sys/fs/cgroup/system.slice/sluice.service/memory.max", "max\n")
+	write("sys/fs/cgroup/other.slice/memory.max", "1\n")
+	write("sys/fs/cgroup/memory/system.slice/memory.limit_in_bytes", "2048\n")
+	write("proc/self/cgroup", "7:pids:/other.slice\n0::/system.slice/sluice.service\n")
+	want(t, "the memory of a group above that of the service", memoryUnder(root, 1<<40), 4096)
+	write("proc/self/cgroup", "3:memory:/system.slice\n")
+	want(t, "the memory of a group of the first version", memoryUnder(root, 1<<40), 2048)
 }
