@@ -17,11 +17,13 @@ let looked = -Infinity;
 let looking = Promise.resolve();
 
 async function keyOf(kid) {
-  if (!keys.has(kid) && performance.now() - looked > 30_000) {
-    looked = performance.now();
-    looking = load();
+  if (!keys.has(kid)) {
+    if (performance.now() - looked > 30_000) {
+      looked = performance.now();
+      looking = load();
+    }
+    await looking; // whose failure is no matter of those whose key is known
   }
-  await looking;
   return keys.get(kid);
 }
 
