@@ -24,6 +24,7 @@ func logGuards(dialect string) []guard {
 	case "postgres":
 		return []guard{{"audit_log_kept", []string{
 			"CREATE OR REPLACE FUNCTION audit_log_refuse() RETURNS trigger LANGUAGE plpgsql AS $$ BEGIN RAISE EXCEPTION " + why + "; END $$",
+			"DROP TRIGGER IF EXISTS audit_log_kept ON audit_log", // one that is there and was switched off
 			"CREATE TRIGGER audit_log_kept BEFORE UPDATE OR DELETE OR TRUNCATE ON audit_log FOR EACH STATEMENT EXECUTE FUNCTION audit_log_refuse()",
 		}}}
 	case "mysql":
@@ -69,12 +70,12 @@ func (s *Store) guardLog(ctx context.Context) error {
 	return nil
 }
 
-// guards are the names of the guards that are there, as far as this user of the database is shown them.
+// guards are the names of the guards that are there and at work, as far as this user of the database is shown them.
 func (s *Store) guards(ctx context.Context) ([]string, error) {
 	var names []string
 	err := s.db.SelectContext(ctx, &names, map[string]string{
 		"mysql":    "SELECT trigger_name FROM information_schema.triggers WHERE event_object_schema = DATABASE() AND event_object_table = 'audit_log'",
-		"postgres": "SELECT tgname FROM pg_trigger WHERE tgrelid = to_regclass('audit_log') AND tgenabled <> 'D' AND NOT tgisinternal",
+		"postgres": "SELECT tgname FROM pg_trigger WHERE tgrelid = to_regclass('audit_log') AND tgenabled IN ('O', 'A') AND NOT tgisinternal",
 		"sqlite":   "SELECT name FROM sqlite_master WHERE type = 'trigger' AND tbl_name = 'audit_log'",
 	}[s.dialect.name])
 	if err != nil {
