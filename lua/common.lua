@@ -142,10 +142,9 @@ local SHORT = 64
 -- stamps are the strings of the limits of this call, by key; nil until the first is asked for.
 local stamps
 
--- limited counts a request against one limit and returns nil, or how many microseconds later it may come again. The
--- key holds the moments of the last `most` requests that passed, so that any window holds at most `most`; a refused
--- request is not counted, so that steady use below the limit is never refused.
-local function limited(key, most, window, at)
+-- too_soon returns nil, or how many microseconds later a request may come again by one limit. The key holds the moments
+-- of the last `most` requests that passed, so that any window holds at most `most`.
+local function too_soon(key, most, window, at)
   local oldest
   if most <= SHORT then
     oldest = string.sub(stamps[key] or '', 16 * most - 15, 16 * most)
@@ -155,17 +154,21 @@ local function limited(key, most, window, at)
   if oldest ~= '' and at - tonumber(oldest) < window then
     return tonumber(oldest) + window - at
   end
+  return nil
+end
+
+-- count notes a request that passes.
+local function count(key, most, window, at)
   local lasts = math.ceil(window / 1000)
   if most <= SHORT then
     stamps[key] = string.format('%016.0f', at) .. string.sub(stamps[key] or '', 1, 16 * (most - 1))
     redis.call('SET', key, stamps[key], 'PX', lasts)
-    return nil
+    return
   end
   if redis.call('LPUSH', key, int(at)) > most then
     redis.call('RPOP', key)
   end
   redis.call('PEXPIRE', key, lasts)
-  return nil
 end
 
 -- read_stamps reads the strings of all limits of a call, which stand behind the `base` fixed keys.
@@ -189,7 +192,8 @@ end
 
 -- refused checks entry i of a call against the limits given as ARGV 1–4 (user limit and window, address limit and
 -- window; limit 0 = off). Its keys stand behind the `base` fixed keys, one for each limit that is on. It returns nil,
--- or the reply of a limited entry: -5, 1 (user) or 2 (address), microseconds to wait.
+-- or the reply of a limited entry: -5, 1 (user) or 2 (address), microseconds to wait. What one of them refuses none of
+-- them counts, so that steady use below a limit is never refused by it.
 local function refused(base, i, at)
   local user, address = tonumber(ARGV[1]), tonumber(ARGV[3])
   local each = (user > 0 and 1 or 0) + (address > 0 and 1 or 0)
@@ -202,20 +206,21 @@ local function refused(base, i, at)
     end
     read_stamps(base, short)
   end
-  local key = base + (i - 1) * each
+  local first = base + (i - 1) * each
+  local of_user, of_address = KEYS[first + 1], KEYS[first + each]
+  local wait = user > 0 and too_soon(of_user, user, tonumber(ARGV[2]), at)
+  if wait then
+    return { -5, 1, int(wait) }
+  end
+  wait = address > 0 and too_soon(of_address, address, tonumber(ARGV[4]), at)
+  if wait then
+    return { -5, 2, int(wait) }
+  end
   if user > 0 then
-    key = key + 1
-    local wait = limited(KEYS[key], user, tonumber(ARGV[2]), at)
-    if wait then
-      return { -5, 1, int(wait) }
-    end
+    count(of_user, user, tonumber(ARGV[2]), at)
   end
   if address > 0 then
-    key = key + 1
-    local wait = limited(KEYS[key], address, tonumber(ARGV[4]), at)
-    if wait then
-      return { -5, 2, int(wait) }
-    end
+    count(of_address, address, tonumber(ARGV[4]), at)
   end
   return nil
 end
