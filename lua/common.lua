@@ -193,7 +193,8 @@ end
 
 -- refused checks entry i of a call against the limits given as ARGV 1–4 (user limit and window, address limit and
 -- window; limit 0 = off). Its keys stand behind the `base` fixed keys, one for each limit that is on. It returns nil,
--- or the reply of a limited entry: -5, 1 (user) or 2 (address), microseconds to wait.
+-- or the reply of a limited entry: -5, 1 (user) or 2 (address), microseconds to wait. What one of them refuses none of
+-- them counts, so that steady use below a limit is never refused by it.
 local function refused(base, i, at)
   local user, address = tonumber(ARGV[1]), tonumber(ARGV[3])
   local each = (user > 0 and 1 or 0) + (address > 0 and 1 or 0)

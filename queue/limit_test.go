@@ -204,6 +204,52 @@ func TestWhatIsOfNoSaleIsLimitedOverAllNodesToo(t *testing.T) {
 	}
 }
 
+// A crowded address must not use up what its users may ask: they are told to come again, and then are to be below their limit.
+func TestWhatOneLimitRefusesTheOtherDoesNotCount(t *testing.T) {
+	t.Parallel()
+	for _, most := range []int64{3, 70} { // kept in two ways
+		l := realLine(t, queue.Options{UserLimit: queue.Rate{N: most, Per: time.Hour}, AddressLimit: queue.Rate{N: most - 1, Per: time.Hour}})
+		sale := l.start(func(s *queue.Sale) { withoutLine(s); s.Items[0].Stock = 1000 })
+		for name, ask := range map[string]func(user, address string) error{
+			"grab": func(user, address string) error {
+				_, err := l.Grab(t.Context(), queue.GrabRequest{
+					Sale: sale.ID, User: "grab-" + user, Address: "grab-" + address, Item: "main", Qty: 1, RequestID: "r",
+				})
+				return err
+			},
+			"join": func(user, address string) error {
+				_, err := l.Join(t.Context(), queue.JoinRequest{Sale: sale.ID, User: "join-" + user, Address: "join-" + address})
+				return err
+			},
+			"of no sale": func(user, address string) error { return l.Allow(t.Context(), sale.ID+user, sale.ID+address) },
+		} {
+			want := func(user, address, by string) {
+				t.Helper()
+				err := ask(user, address)
+				var refused *queue.Error
+				if errors.As(err, &refused) && refused.By == by || err == nil && by == "" {
+					return
+				}
+				t.Fatalf("%s, %d: %s from %s got %v, want it refused by %q", name, most, user, address, err, by)
+			}
+			for range most - 1 {
+				want("ann", "town", "")
+			}
+			for range most {
+				want("ann", "town", "address")
+			}
+			want("ann", "home", "")
+			for range most {
+				want("ann", "home", "user")
+			}
+			for range most - 2 {
+				want("bob", "home", "")
+			}
+			want("bob", "home", "address")
+		}
+	}
+}
+
 func TestWithoutLimitsNothingIsAskedOfRedis(t *testing.T) {
 	t.Parallel()
 	away, err := queue.Connect("redis://127.0.0.1:1", 1)

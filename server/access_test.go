@@ -12,6 +12,7 @@ import (
 	"net/http/httptest"
 	"net/netip"
 	"net/url"
+	"runtime"
 	"slices"
 	"strings"
 	"sync"
@@ -424,6 +425,12 @@ func TestAVerifierThatDoesNotAnswerLetsNobodyInAndTurnsNobodyAway(t *testing.T) 
 			_, _ = io.WriteString(w, strings.Repeat(" ", longestAnswer)+`{"success":true}`)
 			return true
 		},
+		"its headers have no end": func(w http.ResponseWriter, _ *http.Request) bool {
+			for i := range 16 {
+				w.Header().Set(fmt.Sprint("X-", i), strings.Repeat("x", longestAnswer/8))
+			}
+			return false
+		},
 		"it hangs up": func(http.ResponseWriter, *http.Request) bool { panic(http.ErrAbortHandler) },
 	} {
 		t.Run(name, func(t *testing.T) {
@@ -497,4 +504,56 @@ func TestASlowVerifierHoldsUpNobodyElse(t *testing.T) {
 	for _, tab := range slow {
 		tab.await("welcome")
 	}
+}
+
+// A node may have sales with different verifiers: what one of them does is no matter of the others'.
+func TestASlowVerifierHoldsUpNoOtherVerifier(t *testing.T) {
+	t.Parallel()
+	release, held := make(chan struct{}), make(chan struct{}, challengeAtOnce)
+	slow := newReferee(t, func(http.ResponseWriter, *http.Request) bool {
+		held <- struct{}{}
+		<-release
+		return false
+	})
+	quick := newReferee(t, nil)
+	v := newVerifier("")
+	v.timeout = time.Hour // the test's own is shorter
+	var waiting sync.WaitGroup
+	for i := range challengeWaiting {
+		waiting.Go(func() { _ = v.solved(t.Context(), slow.URL+"/verify", fmt.Sprint("good ", i), netip.Addr{}) })
+	}
+	for range challengeAtOnce {
+		<-held
+	}
+	for i := range challengeAtOnce + 1 {
+		if err := v.solved(t.Context(), quick.URL, fmt.Sprint("good ", i), netip.Addr{}); err != nil {
+			t.Fatalf("the other verifier was asked and said yes, and the answer is %v", err)
+		}
+	}
+	for v.waitingFor(slow) < challengeWaiting { // until all are there
+		runtime.Gosched()
+	}
+	if err := v.solved(t.Context(), slow.URL+"/verify", "good", netip.Addr{}); queue.CodeOf(err) != queue.Unavailable {
+		t.Errorf("one too many for the slow one got %v", err)
+	}
+	close(release)
+	go func() {
+		for range held { // the others come after those
+		}
+	}()
+	waiting.Wait()
+	close(held)
+	if len(v.crowds) != 0 {
+		t.Errorf("after the last one %d hosts are remembered", len(v.crowds))
+	}
+}
+
+// waitingFor is how many wait for a verifier.
+func (v *verifier) waitingFor(r *referee) int {
+	v.mu.Lock()
+	defer v.mu.Unlock()
+	if there := v.crowds[strings.TrimPrefix(r.URL, "http://")]; there != nil {
+		return there.waiting
+	}
+	return 0
 }

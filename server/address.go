@@ -2,41 +2,31 @@ package server
 
 import (
 	"fmt"
-	"net"
+	"net/http"
 	"net/netip"
+	"slices"
 	"strings"
 
 	"github.com/labstack/echo/v4"
 )
 
-// addressFrom makes the function that tells the client's address: the nearest one that is no trusted proxy.
-func addressFrom(trusted []string) (echo.IPExtractor, error) {
-	if len(trusted) == 0 {
-		return echo.ExtractIPDirect(), nil
-	}
-	options := []echo.TrustOption{echo.TrustLoopback(false), echo.TrustLinkLocal(false), echo.TrustPrivateNet(false)}
-	for _, text := range trusted {
-		prefix, err := parseProxy(text)
+// proxies are whose X-Forwarded-For is believed.
+type proxies []netip.Prefix
+
+// parseProxies reads addresses and ranges.
+func parseProxies(list []string) (proxies, error) {
+	var ps proxies
+	for _, text := range list {
+		prefix, err := parsePrefix(text)
 		if err != nil {
-			return nil, err
+			return nil, fmt.Errorf("trusted proxy %q: write an address or a range, like 10.0.0.7 or 10.0.0.0/8", text)
 		}
-		options = append(options, echo.TrustIPRange(&net.IPNet{
-			IP:   prefix.Addr().AsSlice(),
-			Mask: net.CIDRMask(prefix.Bits(), prefix.Addr().BitLen()),
-		}))
+		ps = append(ps, prefix)
 	}
-	return echo.ExtractIPFromXFFHeader(options...), nil
+	return ps, nil
 }
 
-// parseProxy reads an address or a range.
-func parseProxy(text string) (netip.Prefix, error) {
-	prefix, err := parsePrefix(text)
-	if err != nil {
-		return prefix, fmt.Errorf("trusted proxy %q: write an address or a range, like 10.0.0.7 or 10.0.0.0/8", text)
-	}
-	return prefix, nil
-}
-
+// parsePrefix reads an address or a range. IPv4 written in IPv6 is IPv4.
 func parsePrefix(text string) (netip.Prefix, error) {
 	if addr, err := netip.ParseAddr(text); err == nil {
 		addr = addr.Unmap()
@@ -47,6 +37,52 @@ func parsePrefix(text string) (netip.Prefix, error) {
 		prefix = netip.PrefixFrom(addr.Unmap(), prefix.Bits()-96) // peers are compared in that form
 	}
 	return prefix.Masked(), err
+}
+
+// trust says whether an address is one of theirs.
+func (ps proxies) trust(addr netip.Addr) bool {
+	addr = addr.Unmap().WithZone("")
+	return slices.ContainsFunc(ps, func(p netip.Prefix) bool { return p.Contains(addr) })
+}
+
+// addressFrom makes the function that tells the client's address: the nearest one that is no trusted proxy. Where a proxy writes
+// something that is no address, it is the proxy's own.
+func addressFrom(ps proxies) echo.IPExtractor {
+	direct := echo.ExtractIPDirect()
+	if len(ps) == 0 {
+		return direct
+	}
+	return func(r *http.Request) string {
+		peer := direct(r)
+		nearest, err := netip.ParseAddr(peer)
+		if err != nil {
+			return peer
+		}
+		rest := strings.Join(r.Header.Values(echo.HeaderXForwardedFor), ",")
+		for rest != "" && ps.trust(nearest) {
+			comma := strings.LastIndexByte(rest, ',')
+			hop, ok := parseHop(strings.TrimSpace(rest[comma+1:]))
+			if !ok {
+				break
+			}
+			nearest, rest = hop, rest[:max(comma, 0)]
+		}
+		return nearest.String()
+	}
+}
+
+// parseHop reads an entry of X-Forwarded-For. Some proxies write the port of the connection too, or brackets.
+func parseHop(text string) (netip.Addr, bool) {
+	addr, err := netip.ParseAddr(text)
+	if err != nil {
+		var port netip.AddrPort
+		if port, err = netip.ParseAddrPort(text); err == nil {
+			addr = port.Addr()
+		} else if inner, ok := strings.CutPrefix(text, "["); ok {
+			addr, err = netip.ParseAddr(strings.TrimSuffix(inner, "]"))
+		}
+	}
+	return addr.Unmap().WithZone(""), err == nil
 }
 
 // clientOf is the client's own address; the zero value where it is none.

@@ -10,6 +10,7 @@ import (
 	"net/netip"
 	"net/url"
 	"strings"
+	"sync"
 	"time"
 
 	"sluice/queue"
@@ -18,25 +19,33 @@ import (
 const (
 	challengeTimeout = 5 * time.Second
 	challengeAtOnce  = 64       // questions that a node has open at a verifier
-	challengeWaiting = 1024     // shoppers of a node who wait to be asked about, those included
-	longestAnswer    = 64 << 10 // bytes of a verifier's answer
+	challengeWaiting = 1024     // shoppers of a node who wait for that verifier, those included
+	longestAnswer    = 64 << 10 // bytes of a verifier's answer, and of its headers
 	longestSolution  = 4 << 10  // bytes of what a shopper brings, above what verifiers hand out
 )
 
 // verifier asks a service, the kind that captchas have, whether what a shopper brings solves a challenge. It is asked
 // once for each solution and never again, since a solution counts once; no answer is neither yes nor no. How many wait
-// for it is bounded, so that a slow one costs its own sale some patience and the node nothing else.
+// for it is bounded, for each host, so that a slow one costs the sales that name it some patience and the node nothing else.
 type verifier struct {
 	client  *http.Client
 	secret  string
 	timeout time.Duration
-	waiting chan struct{}
-	asking  chan struct{}
+
+	mu     sync.Mutex
+	crowds map[string]*questions // by host; those where somebody waits
+}
+
+// questions are those of one host that somebody waits for.
+type questions struct {
+	waiting int           // guarded by verifier.mu
+	asking  chan struct{} // those that are open
 }
 
 func newVerifier(secret string) *verifier {
 	transport := http.DefaultTransport.(*http.Transport).Clone() //nolint:forcetypeassert // the standard library says so
 	transport.MaxIdleConnsPerHost, transport.MaxConnsPerHost = challengeAtOnce, challengeAtOnce
+	transport.MaxResponseHeaderBytes = longestAnswer
 	return &verifier{
 		client: &http.Client{
 			Transport:     transport,
@@ -44,8 +53,7 @@ func newVerifier(secret string) *verifier {
 		},
 		secret:  secret,
 		timeout: challengeTimeout,
-		waiting: make(chan struct{}, challengeWaiting),
-		asking:  make(chan struct{}, challengeAtOnce),
+		crowds:  map[string]*questions{},
 	}
 }
 
@@ -57,10 +65,11 @@ func (v *verifier) solved(ctx context.Context, at, solution string, peer netip.A
 	}
 	ctx, cancel := context.WithTimeout(ctx, v.timeout)
 	defer cancel()
-	if err := v.enter(ctx); err != nil {
+	leave, err := v.enter(ctx, at)
+	if err != nil {
 		return errNoVerdict(err)
 	}
-	defer v.leave()
+	defer leave()
 	yes, err := v.ask(ctx, at, solution, peer)
 	switch {
 	case err != nil:
@@ -71,25 +80,38 @@ func (v *verifier) solved(ctx context.Context, at, solution string, peer netip.A
 	return nil
 }
 
-// enter waits until the verifier may be asked.
-func (v *verifier) enter(ctx context.Context) error {
-	select {
-	case v.waiting <- struct{}{}:
-	default:
-		return errors.New("too many wait for the verifier")
+// enter waits until the verifier may be asked. leave is to be called after that.
+func (v *verifier) enter(ctx context.Context, at string) (leave func(), err error) {
+	u, err := url.Parse(at)
+	if err != nil {
+		return nil, errors.New("the URL of the verifier cannot be read")
+	}
+	v.mu.Lock()
+	there := v.crowds[u.Host]
+	if there == nil {
+		there = &questions{asking: make(chan struct{}, challengeAtOnce)}
+		v.crowds[u.Host] = there
+	}
+	if there.waiting >= challengeWaiting {
+		v.mu.Unlock()
+		return nil, errors.New("too many wait for the verifier")
+	}
+	there.waiting++
+	v.mu.Unlock()
+	goes := func() {
+		v.mu.Lock()
+		defer v.mu.Unlock()
+		if there.waiting--; there.waiting == 0 {
+			delete(v.crowds, u.Host)
+		}
 	}
 	select {
-	case v.asking <- struct{}{}:
-		return nil
+	case there.asking <- struct{}{}:
+		return func() { <-there.asking; goes() }, nil
 	case <-ctx.Done():
-		<-v.waiting
-		return ctx.Err()
+		goes()
+		return nil, ctx.Err()
 	}
-}
-
-func (v *verifier) leave() {
-	<-v.asking
-	<-v.waiting
 }
 
 // ask is the question, as the services agree on it: a form with secret, response and remoteip, answered with JSON in which

@@ -43,7 +43,7 @@ type GateOptions struct {
 // So nobody is kept out by connections that say nothing, however many, and a node that can keep up turns nobody away.
 type Gate struct {
 	opts    GateOptions
-	proxies []netip.Prefix
+	proxies proxies
 
 	mu     sync.Mutex
 	open   int                     // connections that are here
@@ -86,15 +86,11 @@ func NewGate(opts GateOptions) (*Gate, error) {
 	if opts.Now == nil {
 		opts.Now = time.Now
 	}
-	g := &Gate{opts: opts, crowds: map[netip.Prefix]*crowd{}}
-	for _, text := range opts.Trusted {
-		prefix, err := parseProxy(text)
-		if err != nil {
-			return nil, err
-		}
-		g.proxies = append(g.proxies, prefix)
+	trusted, err := parseProxies(opts.Trusted)
+	if err != nil {
+		return nil, err
 	}
-	return g, nil
+	return &Gate{opts: opts, proxies: trusted, crowds: map[netip.Prefix]*crowd{}}, nil
 }
 
 // Listen puts the gate before a listener. Its connections belong to an http.Server of NewHTTPServer.
@@ -128,7 +124,7 @@ func (g *Gate) admit(conn net.Conn) *caller {
 	address, known := peerOf(conn)
 	g.mu.Lock()
 	leaves, room := g.room()
-	c.proxied = known && g.trusts(address)
+	c.proxied = known && g.proxies.trust(address)
 	switch {
 	case !room:
 		c.refused = crowdedOut
@@ -220,16 +216,6 @@ func (g *Gate) count(c *caller, address netip.Addr) bool {
 	there.n++
 	c.crowd = there
 	return true
-}
-
-// trusts says whether the peer speaks for others.
-func (g *Gate) trusts(peer netip.Addr) bool {
-	for _, proxy := range g.proxies {
-		if proxy.Contains(peer) {
-			return true
-		}
-	}
-	return false
 }
 
 // peerOf is the address of the other end.

@@ -8,6 +8,7 @@ import (
 	"encoding/hex"
 	"errors"
 	"fmt"
+	"math"
 	"net/http"
 	"slices"
 	"strconv"
@@ -130,7 +131,9 @@ func NewIdentities(opts IdentityOptions) (*Identities, error) {
 	if len(i.ofSecrets.Keys)+len(i.ofGuests.Keys) > 0 {
 		algorithms = append(algorithms, jwt.SigningMethodHS256.Alg())
 	}
-	i.parser = jwt.NewParser(jwt.WithValidMethods(append([]string{}, algorithms...)), jwt.WithoutClaimsValidation())
+	i.parser = jwt.NewParser(
+		jwt.WithValidMethods(append([]string{}, algorithms...)), jwt.WithoutClaimsValidation(), jwt.WithStrictDecoding(), // one token has one form
+	)
 	clock := []jwt.ParserOption{
 		jwt.WithExpirationRequired(), jwt.WithIssuedAt(), jwt.WithLeeway(opts.Leeway), jwt.WithTimeFunc(opts.Now),
 	}
@@ -206,6 +209,9 @@ func (i *Identities) Token(ctx context.Context, token string) (string, error) {
 	if err != nil {
 		return "", tokenError(err)
 	}
+	if !datesHold(claims) {
+		return "", unauthenticated("the token is not valid")
+	}
 	validator := i.userClaims
 	if isGuest(parsed) {
 		validator = i.guestClaims
@@ -214,10 +220,22 @@ func (i *Identities) Token(ctx context.Context, token string) (string, error) {
 		return "", tokenError(err)
 	}
 	user, err := claims.GetSubject()
-	if err != nil || !validUser(user) {
+	// What is no UTF-8 in a payload, and half a surrogate pair, JSON reads as U+FFFD: two users would be one.
+	if err != nil || !validUser(user) || strings.ContainsRune(user, utf8.RuneError) {
 		return "", unauthenticated("the token names no user: its sub must be " + userRule)
 	}
 	return user, nil
+}
+
+// datesHold says whether all moments in the claims can be counted with: beyond that a time far in the future would be taken for
+// one in the past.
+func datesHold(claims jwt.MapClaims) bool {
+	for _, name := range []string{"exp", "nbf", "iat"} {
+		if seconds, ok := claims[name].(float64); ok && math.Abs(seconds) > 1<<53 {
+			return false
+		}
+	}
+	return true
 }
 
 // keyOf is what the signature of a token must be verified with. Which kind of key that is depends on the algorithm alone;

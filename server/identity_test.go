@@ -7,6 +7,7 @@ import (
 	"encoding/base64"
 	"encoding/hex"
 	"errors"
+	"fmt"
 	"maps"
 	"net/http"
 	"net/http/httptest"
@@ -53,6 +54,22 @@ func mintUser(secret []byte, user string) (string, error) {
 	return mint(secret, "JWT", jwt.RegisteredClaims{Subject: user}, testNow(), testNow().Add(time.Hour))
 }
 
+// rawToken signs a payload as it stands.
+func rawToken(t *testing.T, secret []byte, payload string) string {
+	t.Helper()
+	encode := base64.RawURLEncoding.EncodeToString
+	text := encode([]byte(`{"alg":"HS256","typ":"JWT"}`)) + "." + encode([]byte(payload))
+	sum := must[[]byte](t)(jwt.SigningMethodHS256.Sign(text, secret))
+	return text + "." + encode(sum)
+}
+
+// otherForm is the token with another character at its end that a careless decoder reads as the same bytes.
+func otherForm(token string) string {
+	const alphabet = "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789-_"
+	last := len(token) - 1
+	return token[:last] + string(alphabet[strings.IndexByte(alphabet, token[last])^1])
+}
+
 func TestBearerTokensAreTakenOnlyWhenTheyProveAUser(t *testing.T) {
 	t.Parallel()
 	secret, other := testSecret(), []byte("another secret which is not known")
@@ -91,6 +108,14 @@ func TestBearerTokensAreTakenOnlyWhenTheyProveAUser(t *testing.T) {
 		"signed within the leeway":           {sign(claims{"iat": at(29 * time.Second)}), true},
 		"signed in the future":               {sign(claims{"iat": at(31 * time.Second)}), false},
 		"valid within the leeway":            {sign(claims{"nbf": at(29 * time.Second)}), true},
+		"valid from 10^19 on":                {sign(claims{"nbf": 1e19}), false},
+		"valid from 10^308 on":               {sign(claims{"nbf": 1e308}), false},
+		"signed in 10^308":                   {sign(claims{"iat": 1e308}), false},
+		"an expiry in 10^308":                {sign(claims{"exp": 1e308}), false},
+		"an expiry of part of a second":      {sign(claims{"exp": float64(at(time.Hour)) + 0.5}), true},
+		"a sub that is no UTF-8":             {rawToken(t, secret, fmt.Sprintf("{\"sub\":\"a\xff\",\"exp\":%d}", at(time.Hour))), false},
+		"a sub with half a surrogate pair":   {rawToken(t, secret, fmt.Sprintf(`{"sub":"a\ud800","exp":%d}`, at(time.Hour))), false},
+		"another last bit that is not used":  {otherForm(good), false},
 		"another spelling of sub after it":   {sign(claims{"SUB": "bob"}), true},
 		"only another spelling of sub":       {signed(t, jwt.SigningMethodHS256, secret, jwt.MapClaims{"Sub": "ann", "exp": at(time.Hour)}), false},
 		"a sub that is a number":             {sign(claims{"sub": 7}), false},

@@ -11,12 +11,18 @@ import (
 	"fmt"
 	"slices"
 
+	"filippo.io/edwards25519"
 	"github.com/MicahParks/jwkset"
 	"github.com/golang-jwt/jwt/v5"
 )
 
-// weakRSA is how many bits an RSA key must have, by RFC 7518.
-const weakRSA = 2048
+const (
+	// weakRSA is how many bits an RSA key must have, by RFC 7518, and longestRSA how many it may: four times what any provider
+	// has. Whoever names a longer one in a token would have each look at it take seconds of a processor.
+	weakRSA, longestRSA = 2048, 16384
+	// mostReasons is how many of the keys that are of no use are told of in the log: a document has room for hundreds of thousands.
+	mostReasons = 10
+)
 
 // publicKey is a key that tokens are verified by, with the one algorithm that it is good for. A token that names another
 // algorithm never meets the key, so nobody can have a public key taken for the secret of an HMAC.
@@ -29,7 +35,26 @@ type publicKey struct {
 // keySet is the keys of a provider as they were read. It does not change.
 type keySet struct {
 	keys    []publicKey
-	ignored []error // why the other keys of the document are of no use here
+	ignored []error // why the others of the document are of no use here, of the first mostReasons
+	beyond  int     // how many more are of no use
+}
+
+// ignore notes a key that is of no use.
+func (s *keySet) ignore(err error) {
+	if len(s.ignored) < mostReasons {
+		s.ignored = append(s.ignored, err)
+	} else {
+		s.beyond++
+	}
+}
+
+// useless is why keys of the document are of no use; nil when there are none.
+func (s *keySet) useless() error {
+	reasons := s.ignored
+	if s.beyond > 0 {
+		reasons = append(slices.Clip(reasons), fmt.Errorf("and %d more", s.beyond))
+	}
+	return errors.Join(reasons...)
 }
 
 // What find does not find a key for.
@@ -84,7 +109,7 @@ func parseKeys(document []byte) (*keySet, error) {
 			err = errors.New("an earlier key has the same kid")
 		}
 		if err != nil {
-			set.ignored = append(set.ignored, fmt.Errorf("key %d: %w", n+1, err))
+			set.ignore(fmt.Errorf("key %d: %w", n+1, err))
 			continue
 		}
 		set.keys = append(set.keys, key)
@@ -121,6 +146,9 @@ func parseKey(raw []byte) (publicKey, error) {
 		if k.N.BitLen() < weakRSA {
 			return publicKey{}, fmt.Errorf("it is an RSA key of %d bits, and %d are needed", k.N.BitLen(), weakRSA)
 		}
+		if k.N.BitLen() > longestRSA {
+			return publicKey{}, fmt.Errorf("it is an RSA key of %d bits, and at most %d are taken", k.N.BitLen(), longestRSA)
+		}
 		if k.E < 3 || k.E%2 == 0 {
 			return publicKey{}, errors.New("it is an RSA key with an exponent that none can have")
 		}
@@ -131,6 +159,9 @@ func parseKey(raw []byte) (publicKey, error) {
 		}
 		key.algorithm = jwt.SigningMethodES256.Alg()
 	case ed25519.PublicKey:
+		if anybodySigns(k) {
+			return publicKey{}, errors.New("it is an Ed25519 key by which anybody can sign")
+		}
 		key.algorithm = jwt.SigningMethodEdDSA.Alg()
 	default:
 		return publicKey{}, errors.New("it is of no kind that signs")
@@ -139,6 +170,13 @@ func parseKey(raw []byte) (publicKey, error) {
 		return publicKey{}, fmt.Errorf("its alg is not %s", key.algorithm)
 	}
 	return key, nil
+}
+
+// anybodySigns says whether the key is a point of small order, like one of which all bytes are zero: for these a signature is
+// found by trying, without a private key.
+func anybodySigns(key ed25519.PublicKey) bool {
+	point, err := new(edwards25519.Point).SetBytes(key)
+	return err != nil || point.MultByCofactor(point).Equal(edwards25519.NewIdentityPoint()) == 1
 }
 
 // same says whether the sets have the same keys in the same order.

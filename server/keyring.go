@@ -59,7 +59,7 @@ func NewKeyring(from string, log *slog.Logger, registerer prometheus.Registerer)
 	if source.local {
 		set, err := k.take(context.Background())
 		if err == nil && len(set.keys) == 0 {
-			err = errors.Join(append([]error{errNoKeys}, set.ignored...)...)
+			err = errors.Join(errNoKeys, set.useless())
 		}
 		if err != nil {
 			return nil, fmt.Errorf("read the keys of tokens from %s: %w", source.name, err)
@@ -161,13 +161,13 @@ func (k *Keyring) read(ctx context.Context) error {
 	before := k.set.Swap(set)
 	if len(set.keys) == 0 {
 		now.set, now.err = nil, errNoKeys
-		k.log.Error("the provider has no keys for tokens: nobody can be let in", "provider", k.source.name, "ignored", errors.Join(set.ignored...))
+		k.log.Error("the provider has no keys for tokens: nobody can be let in", "provider", k.source.name, "ignored", set.useless())
 		return errNoKeys
 	}
 	if before == nil || !before.same(set) {
 		k.log.Info("the keys of tokens were read", "provider", k.source.name, "keys", len(set.keys))
 		for _, reason := range set.ignored {
-			k.log.Warn("a key of the provider is of no use and ignored", "provider", k.source.name, "reason", reason)
+			k.log.Warn("a key of the provider is of no use and ignored", "provider", k.source.name, "reason", reason, "not_logged", set.beyond)
 		}
 	}
 	return nil

@@ -1,10 +1,13 @@
 package server
 
 import (
+	"bytes"
 	"context"
 	"crypto/ed25519"
+	"encoding/json"
 	"errors"
 	"fmt"
+	"log/slog"
 	"net/http"
 	"os"
 	"path/filepath"
@@ -26,6 +29,8 @@ func TestAKeyThatIsOfNoUseIsLeftOutAndSpoilsNoOther(t *testing.T) {
 	for name, bad := range map[string]signingKey{
 		"RSA of 1024 bits":              strong.with(map[string]any{"n": encode64(strings.Repeat("\xff", 128))}),
 		"RSA with the exponent 1":       strong.with(map[string]any{"e": "AQ"}),
+		"RSA of a million bits":         strong.with(map[string]any{"n": encode64(strings.Repeat("\xff", 1<<17))}),
+		"RSA with an exponent too long": strong.with(map[string]any{"e": encode64("\x01" + strings.Repeat("\x00", 5) + "\x01\x00\x01")}),
 		"RSA with an even exponent":     strong.with(map[string]any{"e": "Ag"}),
 		"RSA without a modulus":         strong.with(map[string]any{"n": nil}),
 		"RSA for another algorithm":     strong.with(map[string]any{"alg": "RS512"}),
@@ -39,6 +44,9 @@ func TestAKeyThatIsOfNoUseIsLeftOutAndSpoilsNoOther(t *testing.T) {
 		"EC called EdDSA":               ec.with(map[string]any{"alg": "EdDSA"}),
 		"X25519":                        newEd(t, "k").with(map[string]any{"crv": "X25519"}),
 		"Ed25519 of 31 bytes":           newEd(t, "k").with(map[string]any{"x": encode64(strings.Repeat("a", 31))}),
+		"Ed25519 of zeros":              newEd(t, "k").with(map[string]any{"x": encode64(strings.Repeat("\x00", 32))}),
+		"Ed25519 of the neutral point":  newEd(t, "k").with(map[string]any{"x": encode64("\x01" + strings.Repeat("\x00", 31))}),
+		"Ed25519 that is no point":      newEd(t, "k").with(map[string]any{"x": encode64("\x02" + strings.Repeat("\x00", 31))}),
 		"a symmetric key":               newEd(t, "k").with(map[string]any{"kty": "oct", "k": "c2VjcmV0"}),
 		"a kind that nobody knows":      newEd(t, "k").with(map[string]any{"kty": "AKP"}),
 		"fields of another type":        newEd(t, "k").with(map[string]any{"kid": 7}),
@@ -59,6 +67,26 @@ func TestAKeyThatIsOfNoUseIsLeftOutAndSpoilsNoOther(t *testing.T) {
 			t.Errorf("%q: got %+v, want an error", bad, set)
 		}
 	}
+}
+
+// A provider that answers with something else, or was taken over, must not fill the disk with what is wrong about it.
+func TestHoweverManyKeysAreOfNoUseTheLogStaysShort(t *testing.T) {
+	t.Parallel()
+	for name, last := range map[string]string{"beside a good one": documentKey(t, newEd(t, "good")), "and nothing else": "{}"} {
+		var log bytes.Buffer
+		keys := newKeyring(keySource{name: "provider", every: time.Minute, read: func(context.Context) ([]byte, error) {
+			return []byte(`{"keys":[` + strings.Repeat("{},", 100_000) + last + `]}`), nil
+		}}, slog.New(slog.NewTextHandler(&log, nil)), nil)
+		_ = keys.read(t.Context())
+		if log.Len() == 0 || log.Len() > 4<<10 {
+			t.Errorf("%s: %d bytes were logged", name, log.Len())
+		}
+	}
+}
+
+func documentKey(t *testing.T, key signingKey) string {
+	t.Helper()
+	return string(must[[]byte](t)(json.Marshal(key.jwk(t))))
 }
 
 func TestANewKeyIsTakenAtOnceAndAnOldOneAsLongAsItIsPublished(t *testing.T) {

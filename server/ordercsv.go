@@ -83,9 +83,10 @@ func (e *export) send(page []queue.Order) error {
 	return e.stream.flush()
 }
 
-// formula is where a spreadsheet may begin to read a formula: at the beginning of a cell, which may be quoted or have space
-// before it. Where a comma is for decimals, spreadsheets divide cells at semicolons, whatever quotes stand around those.
-var formula = regexp.MustCompile(`(^|;)([\s"]*[=+\-@\t\r])`)
+// formula is where a spreadsheet may begin to read a formula: at the beginning of a cell, which may be quoted or have space,
+// or what is not seen, before it. Where a comma is for decimals, spreadsheets divide cells at semicolons, whatever quotes stand
+// around those; where people write full-width signs, they take these for the usual ones.
+var formula = regexp.MustCompile(`(^|;)([\s\p{Z}\p{Cf}"]*[=+\-@＝＋－＠\t\r])`)
 
 // cell is a text that no spreadsheet runs as a formula: users choose their ids, and operators open the file.
 func cell(text string) string { return formula.ReplaceAllString(text, "$1'$2") }

@@ -53,7 +53,9 @@ func TestTheCSVHasEveryOrderAndNoFormula(t *testing.T) {
 		t.Errorf("%d lines end as RFC 4180 wants:\n%q", lines, a.body)
 	}
 	for text, want := range map[string]string{"": "", "\tx": "'\tx", "\rx": "'\rx", " =x": "' =x", "a b;c": "a b;c",
-		"a;=x;b": "a;'=x;b", `a;"=x;`: `a;'"=x;`, ";+x; -y": ";'+x;' -y", "a=x;b-c": "a=x;b-c"} {
+		"a;=x;b": "a;'=x;b", `a;"=x;`: `a;'"=x;`, ";+x; -y": ";'+x;' -y", "a=x;b-c": "a=x;b-c",
+		"＝1+1": "'＝1+1", "＋1": "'＋1", "－1": "'－1", "＠SUM(1)": "'＠SUM(1)", "a;＝x": "a;'＝x", "a＝x": "a＝x",
+		"\u00a0=1": "'\u00a0=1", "\u3000＝1": "'\u3000＝1", "\ufeff=1": "'\ufeff=1", "\u200b=1": "'\u200b=1", "\u2028-1": "'\u2028-1"} {
 		if got := cell(text); got != want {
 			t.Errorf("%q is written %q, want %q", text, got, want)
 		}

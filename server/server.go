@@ -240,7 +240,7 @@ func newServer(opts Options, line line) (*Server, error) {
 	if err != nil {
 		return nil, fmt.Errorf("limit of this node: %w", err)
 	}
-	address, err := addressFrom(opts.TrustedProxies)
+	trusted, err := parseProxies(opts.TrustedProxies)
 	if err != nil {
 		return nil, err
 	}
@@ -286,7 +286,7 @@ func newServer(opts Options, line line) (*Server, error) {
 	if opts.Registerer != nil {
 		opts.Registerer.MustRegister(newCollector(s.opts.Snapshots, s.registry.leaseAge))
 	}
-	s.address = address
+	s.address = addressFrom(trusted)
 	s.echo = s.newEcho()
 	s.routes()
 	return s, nil

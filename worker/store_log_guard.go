@@ -71,7 +71,7 @@ func (s *Store) guardLog(ctx context.Context) error {
 	return nil
 }
 
-// guards are the names of the guards that are there, as far as this user of the database is shown them.
+// guards are the names of the guards that are there and at work, as far as this user of the database is shown them.
 func (s *Store) guards(ctx context.Context) ([]string, error) {
 	var names []string
 	err := s.db.SelectContext(ctx, &names, map[string]string{
