@@ -142,30 +142,61 @@ local SHORT = 64
 -- stamps are the strings of the limits of this call, by key; nil until the first is asked for.
 local stamps
 
--- limited counts a request against one limit and returns nil, or how many microseconds later it may come again. The
--- key holds the moments of the last `most` requests that passed, so that any window holds at most `most`; a refused
--- request is not counted, so that steady use below the limit is never refused.
-local function limited(key, most, window, at)
-  local oldest
+-- stamp returns the moment at which the nth of the last requests passed, the newest being the first, or nil.
+local function stamp(key, most, n)
   if most <= SHORT then
-    oldest = string.sub(stamps[key] or '', 16 * most - 15, 16 * most)
-  else
-    oldest = redis.call('LINDEX', key, most - 1) or ''
+    return tonumber(string.sub(stamps[key] or '', 16 * n - 15, 16 * n))
   end
-  if oldest ~= '' and at - tonumber(oldest) < window then
-    return tonumber(oldest) + window - at
+  return tonumber(redis.call('LINDEX', key, n - 1) or '')
+end
+
+-- recent returns how many of the last requests passed within the window; fewer than `most` did.
+local function recent(key, most, window, at)
+  local low, high = 0, most - 1
+  if most <= SHORT then
+    high = math.min(high, #(stamps[key] or '') / 16)
+  end
+  while low < high do
+    local middle = math.ceil((low + high) / 2)
+    local passed = stamp(key, most, middle)
+    if passed and at - passed < window then
+      low = middle
+    else
+      high = middle - 1
+    end
+  end
+  return low
+end
+
+-- limited counts a request against one limit. It returns how many microseconds later it may come again, or nil, how
+-- many more may come now, and in how many microseconds it is one more. The key holds the moments of the last `most`
+-- requests that passed, so that any window holds at most `most`; a refused request is not counted, so that steady use
+-- below the limit is never refused. A request that was counted before is not counted again, and not refused.
+local function limited(key, most, window, at, counted)
+  local oldest = stamp(key, most, most)
+  if oldest and at - oldest < window then
+    local wait = oldest + window - at
+    if counted then
+      return nil, 0, wait
+    end
+    return wait
+  end
+  local before = recent(key, most, window, at)
+  local first = before > 0 and stamp(key, most, before) or at
+  if counted then
+    return nil, most - before, first + window - at
   end
   local lasts = math.ceil(window / 1000)
   if most <= SHORT then
-    stamps[key] = string.format('%016.0f', at) .. string.sub(stamps[key] or '', 1, 16 * (most - 1))
+    stamps[key] = string.format('%016.0f', at) .. string.sub(stamps[key] or '', 1, 16 * before)
     redis.call('SET', key, stamps[key], 'PX', lasts)
-    return nil
+  else
+    if redis.call('LPUSH', key, int(at)) > most then
+      redis.call('RPOP', key)
+    end
+    redis.call('PEXPIRE', key, lasts)
   end
-  if redis.call('LPUSH', key, int(at)) > most then
-    redis.call('RPOP', key)
-  end
-  redis.call('PEXPIRE', key, lasts)
-  return nil
+  return nil, most - before - 1, first + window - at
 end
 
 -- read_stamps reads the strings of all limits of a call, which stand behind the `base` fixed keys.
@@ -187,12 +218,21 @@ local function read_stamps(base, short)
   end
 end
 
+-- figures are what is left of the limits for each entry of a call that refused was asked about, three numbers each:
+-- 1 (user) or 2 (address), whichever has less left, or 0 for an entry that was refused; how many more may come now; in
+-- how many microseconds it is one more.
+local figures = {}
+
 -- refused checks entry i of a call against the limits given as ARGV 1–4 (user limit and window, address limit and
 -- window; limit 0 = off). Its keys stand behind the `base` fixed keys, one for each limit that is on. It returns nil,
--- or the reply of a limited entry: -5, 1 (user) or 2 (address), microseconds to wait.
-local function refused(base, i, at)
+-- or the reply of a limited entry: -5, 1 (user) or 2 (address), microseconds to wait. An entry that was counted before
+-- only has its figures noted.
+local function refused(base, i, at, counted)
   local user, address = tonumber(ARGV[1]), tonumber(ARGV[3])
   local each = (user > 0 and 1 or 0) + (address > 0 and 1 or 0)
+  if each == 0 then
+    return nil
+  end
   if not stamps then
     local short = {}
     for _, most in ipairs({ user, address }) do
@@ -202,20 +242,23 @@ local function refused(base, i, at)
     end
     read_stamps(base, short)
   end
-  local key = base + (i - 1) * each
+  local key, wait, by, rest, reset = base + (i - 1) * each, nil, 0, 0, 0
   if user > 0 then
-    key = key + 1
-    local wait = limited(KEYS[key], user, tonumber(ARGV[2]), at)
-    if wait then
-      return { -5, 1, int(wait) }
+    key, by = key + 1, 1
+    wait, rest, reset = limited(KEYS[key], user, tonumber(ARGV[2]), at, counted)
+  end
+  if address > 0 and not wait then
+    local more, later
+    wait, more, later = limited(KEYS[key + 1], address, tonumber(ARGV[4]), at, counted)
+    if wait or by == 0 or more < rest then
+      by, rest, reset = 2, more, later
     end
   end
-  if address > 0 then
-    key = key + 1
-    local wait = limited(KEYS[key], address, tonumber(ARGV[4]), at)
-    if wait then
-      return { -5, 2, int(wait) }
-    end
+  local n = 3 * (i - 1)
+  if wait then
+    figures[n + 1], figures[n + 2], figures[n + 3] = 0, 0, 0
+    return { -5, by, int(wait) }
   end
+  figures[n + 1], figures[n + 2], figures[n + 3] = by, rest, reset
   return nil
 end

@@ -88,7 +88,7 @@ type line interface {
 	Draw(ctx context.Context, draw queue.Draw, table []byte) error
 	Reclaim(ctx context.Context, sale string, served int64, seats []queue.Seat) error
 	Grab(ctx context.Context, req queue.GrabRequest) (queue.Grabbed, error)
-	Allow(ctx context.Context, user, address string) error
+	Allow(ctx context.Context, user, address string) (*queue.Allowance, error)
 
 	Sale(ctx context.Context, id string) (queue.Sale, error)
 	Installed(ctx context.Context, id string) (here, ready bool, err error)
