@@ -142,27 +142,51 @@ local SHORT = 64
 -- stamps are the strings of the limits of this call, by key; nil until the first is asked for.
 local stamps
 
--- waits returns how many microseconds later a request may come that is beyond a limit now, or nil. The key holds the
--- moments of the last `most` requests that passed, so that any window holds at most `most`.
-local function waits(key, most, window, at)
-  local oldest
+-- stamp returns the moment at which the nth of the last requests passed, the newest being the first, or nil.
+local function stamp(key, most, n)
   if most <= SHORT then
-    oldest = string.sub(stamps[key] or '', 16 * most - 15, 16 * most)
-  else
-    oldest = redis.call('LINDEX', key, most - 1) or ''
+    return tonumber(string.sub(stamps[key] or '', 16 * n - 15, 16 * n))
   end
-  if oldest ~= '' and at - tonumber(oldest) < window then
-    return tonumber(oldest) + window - at
-  end
-  return nil
+  return tonumber(redis.call('LINDEX', key, n - 1) or '')
 end
 
--- count notes a request that passed. One that was refused, by whichever limit, is not counted, so that steady use below
--- the limits is never refused.
-local function count(key, most, window, at)
+-- recent returns how many of the last requests passed within the window; fewer than `most` did.
+local function recent(key, most, window, at)
+  local low, high = 0, most - 1
+  if most <= SHORT then
+    high = math.min(high, #(stamps[key] or '') / 16)
+  end
+  while low < high do
+    local middle = math.ceil((low + high) / 2)
+    local passed = stamp(key, most, middle)
+    if passed and at - passed < window then
+      low = middle
+    else
+      high = middle - 1
+    end
+  end
+  return low
+end
+
+-- look returns how many microseconds later a request may come that is beyond a limit now, or nil; how many have passed
+-- within the window; and in how many microseconds the first of them leaves it. The key holds the moments of the last
+-- `most` requests that passed, so that any window holds at most `most`.
+local function look(key, most, window, at)
+  local oldest = stamp(key, most, most)
+  if oldest and at - oldest < window then
+    local wait = oldest + window - at
+    return wait, most, wait
+  end
+  local passed = recent(key, most, window, at)
+  local first = passed > 0 and stamp(key, most, passed) or at
+  return nil, passed, first + window - at
+end
+
+-- count notes a request that passes, as the next one after those that passed within the window.
+local function count(key, most, window, at, passed)
   local lasts = math.ceil(window / 1000)
   if most <= SHORT then
-    stamps[key] = string.format('%016.0f', at) .. string.sub(stamps[key] or '', 1, 16 * (most - 1))
+    stamps[key] = string.format('%016.0f', at) .. string.sub(stamps[key] or '', 1, 16 * passed)
     redis.call('SET', key, stamps[key], 'PX', lasts)
     return
   end
@@ -191,13 +215,22 @@ local function read_stamps(base, short)
   end
 end
 
+-- figures are what is left of the limits for each entry of a call that refused was asked about, three numbers each:
+-- 1 (user) or 2 (address), whichever has less left, or 0 for an entry that was refused; how many more may come now; in
+-- how many microseconds it is one more.
+local figures = {}
+
 -- refused checks entry i of a call against the limits given as ARGV 1–4 (user limit and window, address limit and
 -- window; limit 0 = off). Its keys stand behind the `base` fixed keys, one for each limit that is on. It returns nil,
 -- or the reply of a limited entry: -5, 1 (user) or 2 (address), microseconds to wait. What one of them refuses none of
--- them counts, so that steady use below a limit is never refused by it.
-local function refused(base, i, at)
+-- them counts, so that steady use below a limit is never refused by it. An entry that was counted before is not counted
+-- again and not refused; only its figures are noted.
+local function refused(base, i, at, counted)
   local user, address = tonumber(ARGV[1]), tonumber(ARGV[3])
   local each = (user > 0 and 1 or 0) + (address > 0 and 1 or 0)
+  if each == 0 then
+    return nil
+  end
   if not stamps then
     local short = {}
     for _, most in ipairs({ user, address }) do
@@ -207,21 +240,40 @@ local function refused(base, i, at)
     end
     read_stamps(base, short)
   end
-  local first = base + (i - 1) * each + 1
-  local of_user, of_address = user > 0 and KEYS[first], address > 0 and KEYS[first + each - 1]
-  local wait = of_user and waits(of_user, user, tonumber(ARGV[2]), at)
-  if wait then
-    return { -5, 1, int(wait) }
+  local n, first = 3 * (i - 1), base + (i - 1) * each + 1
+  local of_user, of_address = KEYS[first], KEYS[first + each - 1]
+  local by, wait, user_passed, user_reset, address_passed, address_reset
+  if user > 0 then
+    by = 1
+    wait, user_passed, user_reset = look(of_user, user, tonumber(ARGV[2]), at)
   end
-  wait = of_address and waits(of_address, address, tonumber(ARGV[4]), at)
-  if wait then
-    return { -5, 2, int(wait) }
+  if address > 0 and (counted or not wait) then
+    local later
+    later, address_passed, address_reset = look(of_address, address, tonumber(ARGV[4]), at)
+    if later and not wait then
+      by, wait = 2, later
+    end
   end
-  if of_user then
-    count(of_user, user, tonumber(ARGV[2]), at)
+  if wait and not counted then
+    figures[n + 1], figures[n + 2], figures[n + 3] = 0, 0, 0
+    return { -5, by, int(wait) }
   end
-  if of_address then
-    count(of_address, address, tonumber(ARGV[4]), at)
+  local one = counted and 0 or 1
+  local rest, reset
+  if user > 0 then
+    if not counted then
+      count(of_user, user, tonumber(ARGV[2]), at, user_passed)
+    end
+    by, rest, reset = 1, user - user_passed - one, user_reset
   end
+  if address > 0 then
+    if not counted then
+      count(of_address, address, tonumber(ARGV[4]), at, address_passed)
+    end
+    if not rest or address - address_passed - one < rest then
+      by, rest, reset = 2, address - address_passed - one, address_reset
+    end
+  end
+  figures[n + 1], figures[n + 2], figures[n + 3] = by, rest, reset
   return nil
 end

@@ -22,8 +22,8 @@
 -- returns  {ms, state, stock state before the call}, then for each grab
 --          {0, mark, 0 | 1 replayed | 2 replayed and released since}; {-1, mark} has a live order;
 --          {-2, units left of the item, stock state}; {-3} no turn; {-4} not open; {-5, which limit, microseconds to
---          wait}; {-6} no such item; {-7} recovering, or the outbox is full; {-8, limit} qty above the limit; nothing
---          at all when the sale is not here
+--          wait}; {-6} no such item; {-7} recovering, or the outbox is full; {-8, limit} qty above the limit; behind
+--          them the figures of the limits that are on, three for each grab; nothing at all when the sale is not here
 local k = { turns = KEYS[4], draw = KEYS[9] }
 local m = read(KEYS[1], fields(LINE, { 'limit', 'hold', 'held', 'rests' }))
 if not m then
@@ -180,6 +180,9 @@ for i = 1, (#ARGV - 5) / 5 do
     end
   end
   replies[#replies + 1] = reply
+end
+if limits then
+  replies[#replies + 1] = figures
 end
 if #won > 0 then
   write()

@@ -22,7 +22,8 @@
 -- returns  {ms, state, stock state, epoch, stopped ms}, then for each user {status, ticket, number, deadline in sale
 --          time, mark, 1 when recalled, the code that the user has used or ''}; {-4} not joinable in this state; {-2}
 --          stock gone; {-5, which limit, microseconds to wait}; {-9, why} kept out; {-10} the lists are of another
---          version; nothing at all when the sale is not here
+--          version; behind them the figures of the limits that are on, three for each user; nothing at all when the
+--          sale is not here
 local k = {
   meta = KEYS[1], seats = KEYS[2], turns = KEYS[3], winners = KEYS[4], gone = KEYS[6], away = KEYS[7], recall = KEYS[8],
   draw = KEYS[9], conn = KEYS[10], lost = KEYS[11], news = KEYS[13], codes = KEYS[15], used = KEYS[16],
@@ -176,7 +177,7 @@ for i = 1, (#ARGV - 7) / 11 do
   local user, resumed, before, called = ARGV[a + 1], tonumber(ARGV[a + 2]), tonumber(ARGV[a + 3]), ARGV[a + 4] == '1'
   local here, leaf, code, address = ARGV[a + 5], ARGV[a + 6], ARGV[a + 7], ARGV[a + 8]
   local denied, solved, counted = ARGV[a + 9] == '1', ARGV[a + 10] == '1', ARGV[a + 11] == '1'
-  local reply = not counted and refused(19, i, at) or nil
+  local reply = refused(19, i, at, counted)
   if not reply then
     local seat = { place(k, m, user, ms - still) }
     if seat[1] == NONE and resumed > 0 and before == tonumber(m.epoch) - 1 and phase ~= 'closed' then
@@ -210,5 +211,8 @@ for i = 1, (#ARGV - 7) / 11 do
     reply = reply or seat
   end
   replies[#replies + 1] = reply
+end
+if #figures > 0 then
+  replies[#replies + 1] = figures
 end
 return replies

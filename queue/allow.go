@@ -3,12 +3,68 @@ package queue
 import (
 	"context"
 	"fmt"
+	"time"
 )
+
+// Allowance is what the limits leave to who asked, as the script found it that counted the request. Where there are two limits
+// it is of the one that has less left.
+type Allowance struct {
+	Limit     int64     // requests in a window
+	Remaining int64     // how many more may pass now
+	Reset     time.Time // when it is one more
+}
+
+// By which limit a request was judged, as scripts say it.
+const (
+	byUser    = 1
+	byAddress = 2
+)
+
+// allowance reads the figures of an entry; nothing for one that was refused.
+func (q *Queue) allowance(r *reply, row []any, now time.Time) Allowance {
+	left := Allowance{Remaining: r.int(row[1]), Reset: now.Add(time.Duration(r.int(row[2])) * time.Microsecond)}
+	switch by := r.int(row[0]); by {
+	case 0:
+		return Allowance{}
+	case byUser:
+		left.Limit = q.opts.UserLimit.N
+	case byAddress:
+		left.Limit = q.opts.AddressLimit.N
+	default:
+		r.fail("a limit was expected", by)
+	}
+	return left
+}
+
+// allowances are those of the entries of a call; none when no limit is on.
+type allowances []Allowance
+
+// of is the allowance of entry i; nil for one that was refused.
+func (a allowances) of(i int) *Allowance {
+	if a == nil || a[i].Limit == 0 {
+		return nil
+	}
+	return &a[i]
+}
+
+// allowances reads the figures behind the replies of n entries.
+func (q *Queue) allowances(r *reply, rows []any, n int) allowances {
+	if !q.opts.UserLimit.On() && !q.opts.AddressLimit.On() {
+		return nil
+	}
+	figures, now := r.list(r.list(rows, n+2)[n+1], 3*n), time.Now()
+	left := make(allowances, n)
+	for i := range left {
+		left[i] = q.allowance(r, figures[3*i:3*i+3], now)
+	}
+	return left
+}
 
 // Allow counts a request that is of no one sale, like a look at one's orders, against the limits of its user and its address: a
 // Limited error when it is beyond one. These windows are beside those of the joins and grabs of each sale. user "" = nobody is
-// known yet, so that the address alone counts. It blocks on Redis; any other error leaves open whether the request was counted.
-func (q *Queue) Allow(ctx context.Context, user, address string) error {
+// known yet, so that the address alone counts; the Allowance is nil when no limit is on for it. It blocks on Redis; any other
+// error leaves open whether the request was counted.
+func (q *Queue) Allow(ctx context.Context, user, address string) (*Allowance, error) {
 	k, args := keysOf(noSale), q.limitArgs()
 	var names []string
 	if q.opts.UserLimit.On() && user != "" {
@@ -20,16 +76,56 @@ func (q *Queue) Allow(ctx context.Context, user, address string) error {
 		names = append(names, k.addressLimit(address))
 	}
 	if len(names) == 0 {
-		return nil
+		return nil, nil
 	}
 	v, err := q.run(ctx, "limit", names, args)
 	if err != nil {
-		return fmt.Errorf("count a request: %w", err)
+		return nil, fmt.Errorf("count a request: %w", err)
 	}
 	r := &reply{script: "limit"}
 	row := r.list(v, 1)
 	if r.int(row[0]) == codeLimited {
-		return q.limitError(r, row)
+		return nil, q.limitError(r, row)
 	}
-	return r.err
+	row = r.list(row, 4)
+	left := allowances{q.allowance(r, row[1:4], time.Now())}
+	if r.err != nil {
+		return nil, r.err
+	}
+	return left.of(0), nil
+}
+
+// limitArgs are the first arguments of every script that checks limits.
+func (q *Queue) limitArgs() []any {
+	u, a := q.opts.UserLimit, q.opts.AddressLimit
+	return []any{u.N, u.Per.Microseconds(), a.N, a.Per.Microseconds()}
+}
+
+// limitKeys adds the keys of one entry of such a script.
+func (q *Queue) limitKeys(names []string, k keys, user, address string) []string {
+	if q.opts.UserLimit.On() {
+		names = append(names, k.userLimit(user))
+	}
+	if q.opts.AddressLimit.On() {
+		names = append(names, k.addressLimit(address))
+	}
+	return names
+}
+
+// limitError reads an entry that was refused by a limit.
+func (q *Queue) limitError(r *reply, row []any) error {
+	row = r.list(row, 3)
+	limit, by, who := q.opts.UserLimit, "user", "you"
+	if r.int(row[1]) == byAddress {
+		limit, by, who = q.opts.AddressLimit, "address", "your address"
+	}
+	wait := time.Duration(r.int(row[2])) * time.Microsecond
+	return &Error{
+		Code:       Limited,
+		Message:    fmt.Sprintf("it is crowded: %s may ask %s; you keep your place, try again in a moment", who, limit),
+		RetryAfter: wait,
+		By:         by,
+		Limit:      limit.N,
+		Reset:      time.Now().Add(wait),
+	}
 }

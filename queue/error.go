@@ -31,7 +31,7 @@ type Error struct {
 
 	// Of a Limited or Unavailable failure: when it is worth trying again, from now.
 	RetryAfter time.Duration
-	// Of a Limited failure: the limit that was met, what is left of it, and when it is whole again.
+	// Of a Limited failure: the limit that was met, what is left of it, and when one more may pass.
 	By               string // user or address
 	Limit, Remaining int64
 	Reset            time.Time

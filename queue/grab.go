@@ -62,6 +62,8 @@ type Grabbed struct {
 	Stock  StockState // of SoldOut: what becomes of the item
 	Left   int64      // of SoldOut: units left of the item, fewer than were asked for
 	State  State      // of the sale
+
+	Allowance *Allowance // of the request; nil = no limit is on, or none was asked because this node knew the answer
 }
 
 // grabCall is a request with the id that its order will have. The node makes the id, never the shopper; a repeat of the
@@ -125,10 +127,10 @@ func (q *Queue) grabBatch(ctx context.Context, sale string, calls []grabCall) ([
 		return grabbed, fill(errs, errNotHere(sale))
 	}
 	rows = r.list(v, 1+len(calls))
-	head := r.list(rows[0], 3)
+	head, left := r.list(rows[0], 3), q.allowances(r, rows, len(calls))
 	state := State(r.text(head[1]))
 	for i, c := range calls {
-		g := Grabbed{State: state, Stock: StockState(r.text(head[2]))}
+		g := Grabbed{State: state, Stock: StockState(r.text(head[2])), Allowance: left.of(i)}
 		row := r.list(rows[1+i], 1)
 		switch code := r.int(row[0]); code {
 		case codeSuccess:

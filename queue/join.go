@@ -93,9 +93,10 @@ func (q *Queue) joinBy(ctx context.Context, sale string, served int64, reqs []Jo
 		return seats, fill(errs, errNotHere(sale))
 	}
 	rows = r.list(v, 1+len(reqs))
-	head := r.seatHead(rows[0])
+	head, left := r.seatHead(rows[0]), q.allowances(r, rows, len(reqs))
 	for i, req := range reqs {
 		seat := head
+		seat.Allowance = left.of(i)
 		seat.User, seat.Address = req.User, req.Address
 		row := r.list(rows[1+i], 1)
 		switch code := r.int(row[0]); code {
@@ -253,41 +254,6 @@ func (r *reply) place(seat *Seat, sale string, v []any) {
 	}
 	if seat.Status == Buyer {
 		seat.Order = r.mark(sale, seat.User, r.text(row[4]))
-	}
-}
-
-// limitArgs are the first arguments of every script that checks limits.
-func (q *Queue) limitArgs() []any {
-	u, a := q.opts.UserLimit, q.opts.AddressLimit
-	return []any{u.N, u.Per.Microseconds(), a.N, a.Per.Microseconds()}
-}
-
-// limitKeys adds the keys of one entry of such a script.
-func (q *Queue) limitKeys(names []string, k keys, user, address string) []string {
-	if q.opts.UserLimit.On() {
-		names = append(names, k.userLimit(user))
-	}
-	if q.opts.AddressLimit.On() {
-		names = append(names, k.addressLimit(address))
-	}
-	return names
-}
-
-// limitError reads an entry that was refused by a limit.
-func (q *Queue) limitError(r *reply, row []any) error {
-	row = r.list(row, 3)
-	limit, by, who := q.opts.UserLimit, "user", "you"
-	if r.int(row[1]) == 2 {
-		limit, by, who = q.opts.AddressLimit, "address", "your address"
-	}
-	wait := time.Duration(r.int(row[2])) * time.Microsecond
-	return &Error{
-		Code:       Limited,
-		Message:    fmt.Sprintf("it is crowded: %s may ask %s; you keep your place, try again in a moment", who, limit),
-		RetryAfter: wait,
-		By:         by,
-		Limit:      limit.N,
-		Reset:      time.Now().Add(wait),
 	}
 }
 

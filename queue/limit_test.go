@@ -133,18 +133,27 @@ func TestAWindowHoldsNoMoreThanTheLimitAndRefusesNobodyBelowIt(t *testing.T) {
 		for range rapid.IntRange(int(most), int(most)+10).Draw(r, "steps") {
 			at = at.Add(time.Duration(rapid.Int64Range(0, 2000/most).Draw(r, "ms")) * time.Millisecond)
 			l.embedded.SetTime(at)
-			recent := int64(0)
+			recent, oldest := int64(0), at
 			for _, before := range passed {
 				if at.Sub(before) < time.Second {
 					recent++
+					if before.Before(oldest) {
+						oldest = before
+					}
 				}
 			}
-			_, err := l.Grab(t.Context(), queue.GrabRequest{Sale: sales[which], User: fmt.Sprint("u", users), Item: "main", Qty: 1, RequestID: "r"})
+			asked := time.Now()
+			grabbed, err := l.Grab(t.Context(), queue.GrabRequest{Sale: sales[which], User: fmt.Sprint("u", users), Item: "main", Qty: 1, RequestID: "r"})
 			if err == nil != (recent < most) || err != nil && queue.CodeOf(err) != queue.Limited {
 				r.Fatalf("%d of %d passed within the second, and the next got %v", recent, most, err)
 			}
 			if err == nil {
 				passed = append(passed, at)
+				wait, left := oldest.Add(time.Second).Sub(at), grabbed.Allowance
+				if left == nil || left.Limit != most || left.Remaining != most-recent-1 ||
+					left.Reset.Before(asked.Add(wait)) || left.Reset.After(time.Now().Add(wait)) {
+					r.Fatalf("%d of %d passed before within the second, and one more may in %s; the figures are %+v", recent, most, wait, left)
+				}
 				continue
 			}
 			var refused *queue.Error
@@ -171,11 +180,14 @@ func TestWhatIsOfNoSaleIsLimitedOverAllNodesToo(t *testing.T) {
 			var wait sync.WaitGroup
 			for i := range int(3 * limit) {
 				wait.Go(func() {
-					err := nodes[i%2].Allow(t.Context(), user, address)
+					left, err := nodes[i%2].Allow(t.Context(), user, address)
 					var refused *queue.Error
 					switch {
 					case err == nil:
 						passed.Add(1)
+						if left.Limit != limit || left.Remaining < 0 || left.Remaining >= limit || !left.Reset.After(time.Now()) {
+							t.Errorf("the figures are %+v", left)
+						}
 					case !errors.As(err, &refused) || refused.Code != queue.Limited:
 						t.Errorf("got %v", err)
 					case refused.Limit != limit || refused.RetryAfter <= 0 || refused.RetryAfter > time.Minute || !refused.Reset.After(time.Now()):
@@ -188,7 +200,7 @@ func TestWhatIsOfNoSaleIsLimitedOverAllNodesToo(t *testing.T) {
 				t.Errorf("%d passed, with a limit of %d", passed.Load(), limit)
 			}
 			// Another user from another address is none of it, and nor is a sale's own window.
-			if err := nodes[0].Allow(t.Context(), "u-"+uuid.NewString(), "a-"+uuid.NewString()); err != nil {
+			if _, err := nodes[0].Allow(t.Context(), "u-"+uuid.NewString(), "a-"+uuid.NewString()); err != nil {
 				t.Errorf("somebody else got %v", err)
 			}
 			sale := nodes[0].start(withoutLine)
@@ -196,7 +208,7 @@ func TestWhatIsOfNoSaleIsLimitedOverAllNodesToo(t *testing.T) {
 				t.Errorf("joining a sale got %v", err)
 			}
 			// Whoever is not known yet is counted by the address alone.
-			err := nodes[1].Allow(t.Context(), "", address)
+			_, err := nodes[1].Allow(t.Context(), "", address)
 			if byAddress := limits.AddressLimit.On(); (queue.CodeOf(err) == queue.Limited) != byAddress || !byAddress && err != nil {
 				t.Errorf("without a user: %v", err)
 			}
@@ -221,7 +233,10 @@ func TestWhatOneLimitRefusesTheOtherDoesNotCount(t *testing.T) {
 				_, err := l.Join(t.Context(), queue.JoinRequest{Sale: sale.ID, User: "join-" + user, Address: "join-" + address})
 				return err
 			},
-			"of no sale": func(user, address string) error { return l.Allow(t.Context(), sale.ID+user, sale.ID+address) },
+			"of no sale": func(user, address string) error {
+				_, err := l.Allow(t.Context(), sale.ID+user, sale.ID+address)
+				return err
+			},
 		} {
 			want := func(user, address, by string) {
 				t.Helper()
@@ -257,14 +272,46 @@ func TestWithoutLimitsNothingIsAskedOfRedis(t *testing.T) {
 		t.Fatal(err)
 	}
 	defer away.Close()
-	if err := queue.New(away, queue.Options{}).Allow(t.Context(), "ann", "203.0.113.7"); err != nil {
-		t.Errorf("got %v", err)
+	if left, err := queue.New(away, queue.Options{}).Allow(t.Context(), "ann", "203.0.113.7"); left != nil || err != nil {
+		t.Errorf("got %v, %v", left, err)
 	}
 	limited := queue.New(away, queue.Options{UserLimit: queue.Rate{N: 1, Per: time.Second}})
-	if err := limited.Allow(t.Context(), "ann", "203.0.113.7"); err == nil || queue.CodeOf(err) == queue.Limited {
+	if _, err := limited.Allow(t.Context(), "ann", "203.0.113.7"); err == nil || queue.CodeOf(err) == queue.Limited {
 		t.Errorf("with Redis away: got %v", err)
 	}
-	if err := limited.Allow(t.Context(), "", "203.0.113.7"); err != nil {
+	if _, err := limited.Allow(t.Context(), "", "203.0.113.7"); err != nil {
 		t.Errorf("without a user, and no limit of addresses: got %v", err)
+	}
+}
+
+func TestAJoinSaysWhatTheLimitWithLessLeftLeaves(t *testing.T) {
+	t.Parallel()
+	limits := queue.Options{UserLimit: queue.Rate{N: 5, Per: time.Hour}, AddressLimit: queue.Rate{N: 70, Per: time.Minute}}
+	l := realLine(t, limits)
+	sale := l.start(func(s *queue.Sale) { s.Access.ChallengeURL = "https://verifier.example" })
+	join := func(solved bool) (queue.Seat, error) {
+		return l.Join(t.Context(), queue.JoinRequest{Sale: sale.ID, User: "ann", Address: "203.0.113.7", Solved: solved})
+	}
+	for range 2 { // both are counted, and refused for another reason
+		if _, err := join(false); queue.CodeOf(err) != queue.Forbidden {
+			t.Fatalf("got %v", err)
+		}
+	}
+	// The call that follows a solved challenge belongs to the one before, and is not counted again.
+	seat, err := join(true)
+	if left := seat.Allowance; err != nil || left == nil || left.Limit != 5 || left.Remaining != 3 || time.Until(left.Reset) > time.Hour || time.Until(left.Reset) < 50*time.Minute {
+		t.Fatalf("after two requests of five: %+v, %v", left, err)
+	}
+	for i := range 66 { // others use up what the address has, but for two
+		_, _ = l.Join(t.Context(), queue.JoinRequest{Sale: sale.ID, User: fmt.Sprint("u-", i), Address: "203.0.113.7"})
+	}
+	for _, rest := range []int64{1, 0} {
+		seat, err = join(false)
+		if left := seat.Allowance; err != nil || left == nil || left.Limit != 70 || left.Remaining != rest || time.Until(left.Reset) > time.Minute {
+			t.Errorf("with %d left of the address: %+v, %v", rest, left, err)
+		}
+	}
+	if _, err := join(false); queue.CodeOf(err) != queue.Limited {
+		t.Errorf("with nothing left: %v", err)
 	}
 }

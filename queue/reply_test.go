@@ -96,6 +96,9 @@ func FuzzScripts(f *testing.F) {
 	f.Add(`[[1700000000000,"open","available"],[0,"id|main|1|1700000000000|0|r",0]]`)                                                        // grab
 	f.Add(`[[1700000000000,"open","gone"],[-2,0,"gone"]]`)                                                                                   // grab, sold out
 	f.Add(`[[1700000000000,"open","available"],[-5,"user",1,250000]]`)                                                                       // a limit
+	f.Add(`[[1700000000000,"open","available"],[-5,1,"250000"],[0,0,0]]`)                                                                    // a limit, with figures
+	f.Add(`[[1700000000000,"open","available"],[-3],[2,4,1000000]]`)                                                                         // what is left
+	f.Add(`[0,1,4,1000000]`)                                                                                                                 // of no sale
 	f.Add(`[[1700000000000,5],["main",5,3,2]]`)                                                                                              // balance
 	f.Add(`[3,2,0]`)                                                                                                                         // freeze
 	f.Add(`[-1,"limit"]`)                                                                                                                    // apply, refused
@@ -110,11 +113,19 @@ func FuzzScripts(f *testing.F) {
 	f.Cleanup(func() { rdb.Close() })
 	rdb.AddHook(answer)
 	q := New(rdb, Options{})
+	limited := New(rdb, Options{UserLimit: Rate{N: 5, Per: time.Second}, AddressLimit: Rate{N: 9, Per: time.Second}})
 	f.Fuzz(func(t *testing.T, text string) {
 		ctx := t.Context()
 		answer.value = replyOf(text)
 		order := Order{ID: "id", Sale: "a", Item: "main", User: "ann", Qty: 1}
 
+		whole := func(left *Allowance) bool { return left == nil || left.Limit == 5 || left.Limit == 9 }
+		if left, err := limited.Allow(ctx, "ann", "192.0.2.1"); err == nil && !whole(left) {
+			t.Errorf("%s reads as %+v", text, left)
+		}
+		if seats, errs := limited.joinBatch(ctx, "a", []JoinRequest{{User: "ann"}}); errs[0] == nil && !whole(seats[0].Allowance) {
+			t.Errorf("%s reads as %+v", text, seats[0].Allowance)
+		}
 		grabbed, errs := q.grabBatch(ctx, "a", []grabCall{{GrabRequest: GrabRequest{User: "ann", Item: "main", Qty: 1, RequestID: "r"}, order: "id"}})
 		if g := grabbed[0]; errs[0] == nil && (g.Result == Success || g.Result == Already) && (g.Order == nil || g.Order.User != "ann") {
 			t.Errorf("%s reads as %+v", text, g)

@@ -141,9 +141,16 @@ func (b *builder) fail(n *node, problem string) {
 	}
 }
 
+// longestFault is how much is said of what is wrong in a file, in bytes: what was found there may be as long as the file.
+const longestFault = 600
+
 // fieldError names the line and the field, and says what is wrong with it.
 func fieldError(n *node, problem string) error {
-	return &Error{Code: Invalid, Message: fmt.Sprintf("line %d: %s %s", n.line, n.path, problem), Line: n.line, Field: n.path}
+	message := fmt.Sprintf("line %d: %s %s", n.line, n.path, problem)
+	if len(message) > longestFault {
+		message = strings.ToValidUTF8(message[:longestFault], "") + "…"
+	}
+	return &Error{Code: Invalid, Message: message, Line: n.line, Field: n.path}
 }
 
 // decoder reads nodes into values and keeps the first thing that is wrong.

@@ -45,6 +45,8 @@ type Seat struct {
 	Stock   StockState
 	Stopped int64 // ms by which sale time is behind Redis time
 	At      int64 // Redis time, ms since the epoch
+
+	Allowance *Allowance // of the request that Join answered; nil = no limit is on, or none was asked
 }
 
 // JoinRequest asks for a seat.

@@ -8,6 +8,7 @@ import (
 	"io"
 	"mime"
 	"net/http"
+	"slices"
 	"strings"
 
 	"github.com/labstack/echo/v4"
@@ -19,6 +20,7 @@ const (
 	usualBody   = 1 << 10
 	maxBody     = 64 << 10
 	maxSaleFile = 1 << 20
+	maxFields   = 32 // of an object, far more than any body or frame has
 )
 
 // readBody reads a body of at most limit bytes.
@@ -68,7 +70,40 @@ func readJSON(c echo.Context, out any) error {
 	if _, err := decoder.Token(); !errors.Is(err, io.EOF) {
 		return badRequest("the body must be one JSON object, and nothing after it")
 	}
+	if field := twice(body); field != "" {
+		return badRequest(fmt.Sprintf("the field %q is there twice", clip(field)))
+	}
 	return nil
+}
+
+// twice is a field that a JSON object has more than once, "" for none. Of two values one would have to be believed, and whoever
+// checked the request on its way may have believed the other.
+func twice(object []byte) string {
+	decoder := json.NewDecoder(bytes.NewReader(object))
+	if _, err := decoder.Token(); err != nil {
+		return ""
+	}
+	var seen [8]string // the fields that any body or frame has fit in here
+	names := seen[:0]
+	for decoder.More() {
+		token, err := decoder.Token()
+		if err != nil {
+			return ""
+		}
+		name, _ := token.(string)
+		// Names are matched whatever their case. What nobody knows the name of is read by nobody, so only so many are kept.
+		if slices.ContainsFunc(names, func(other string) bool { return strings.EqualFold(other, name) }) {
+			return name
+		}
+		if len(names) < maxFields {
+			names = append(names, name)
+		}
+		var value json.RawMessage
+		if decoder.Decode(&value) != nil {
+			return ""
+		}
+	}
+	return ""
 }
 
 // jsonFault says in one sentence what is wrong with a body.
@@ -79,7 +114,7 @@ func jsonFault(err error) string {
 	case errors.As(err, &syntax):
 		return fmt.Sprintf("the body is no JSON: see byte %d", syntax.Offset)
 	case errors.As(err, &kind):
-		return fmt.Sprintf("the field %q must be %s, not %s", kind.Field, wanted(kind), kind.Value)
+		return fmt.Sprintf("the field %q must be %s, not %s", kind.Field, wanted(kind), clip(kind.Value))
 	case errors.Is(err, io.ErrUnexpectedEOF):
 		return "the body is no JSON: it ends too early"
 	}

@@ -32,6 +32,7 @@ type fakeLine struct {
 	leave func(sale, user string, number int64) error
 	grab  func(queue.GrabRequest) (queue.Grabbed, error)
 	allow func(user, address string) error // nil = all may pass
+	left  *queue.Allowance                 // what Allow says is left
 	apply func(queue.Sale) error
 	step  func(name string, sale queue.Sale) (queue.Sale, error)
 	audit *queue.AuditSummary
@@ -82,11 +83,11 @@ func (f *fakeLine) Sale(_ context.Context, id string) (queue.Sale, error) {
 	}
 	return sale, nil
 }
-func (f *fakeLine) Allow(_ context.Context, user, address string) error {
+func (f *fakeLine) Allow(_ context.Context, user, address string) (*queue.Allowance, error) {
 	if f.allow == nil {
-		return nil
+		return f.left, nil
 	}
-	return f.allow(user, address)
+	return f.left, f.allow(user, address)
 }
 func (f *fakeLine) Apply(_ context.Context, sale queue.Sale) error {
 	if f.apply != nil {

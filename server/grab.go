@@ -66,6 +66,7 @@ func (s *Server) postGrab(c echo.Context) error {
 		return err
 	}
 	fault.Point("grab.answering")
+	showAllowance(c, grabbed.Allowance)
 	l := s.languageOf(c.Request())
 	if grabbed.Result == queue.SoldOut && grabbed.Stock != queue.Available {
 		return c.JSONBlob(http.StatusOK, s.refusals[soldOut{grabbed.Stock, l}]) // nearly all of a flood hear this

@@ -3,6 +3,8 @@ package server
 import (
 	"errors"
 	"fmt"
+	"net/http"
+	"strconv"
 	"sync"
 	"time"
 
@@ -113,8 +115,9 @@ func (s *Server) limitAddress(next echo.HandlerFunc) echo.HandlerFunc {
 // allow asks the limits that all nodes share. While Redis does not answer, the limit of the node alone counts: orders can be paid
 // without Redis, and what is there to protect it must not be what stops that.
 func (s *Server) allow(c echo.Context, user string) error {
-	err := s.line.Allow(c.Request().Context(), user, addressOf(c))
+	left, err := s.line.Allow(c.Request().Context(), user, addressOf(c))
 	if queue.CodeOf(err) != queue.Limited {
+		showAllowance(c, left)
 		return nil
 	}
 	s.countLimited(err)
@@ -127,4 +130,25 @@ func (s *Server) countLimited(err error) {
 	if errors.As(err, &e) && e.Code == queue.Limited {
 		s.counted.refused(e.By)
 	}
+}
+
+// showAllowance says with an answer what the limits leave to who asked; nothing when no limit was asked.
+func showAllowance(c echo.Context, left *queue.Allowance) {
+	if left != nil {
+		setFigures(c.Response().Header(), left.Limit, left.Remaining, left.Reset)
+	}
+}
+
+// hideAllowance takes that off an answer that caches may keep for everybody.
+func hideAllowance(c echo.Context) {
+	for _, name := range []string{headerLimit, headerRemaining, headerReset} {
+		c.Response().Header().Del(name)
+	}
+}
+
+// setFigures writes the figures of a limit. The moment is rounded up, so that nobody comes early.
+func setFigures(header http.Header, limit, remaining int64, reset time.Time) {
+	header.Set(headerLimit, strconv.FormatInt(limit, 10))
+	header.Set(headerRemaining, strconv.FormatInt(remaining, 10))
+	header.Set(headerReset, strconv.FormatInt(reset.Add(time.Second-1).Unix(), 10))
 }

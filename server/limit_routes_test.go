@@ -3,6 +3,7 @@ package server
 import (
 	"fmt"
 	"net/http"
+	"net/http/httptest"
 	"strings"
 	"testing"
 	"time"
@@ -120,6 +121,60 @@ func TestEveryRouteThatCostsRedisOrTheDatabaseIsLimited(t *testing.T) {
 	}
 }
 
+// Whoever may ask no more soon is told so before it happens, by the call that did the work.
+func TestEveryRouteThatIsLimitedSaysWhatIsLeft(t *testing.T) {
+	t.Parallel()
+	b := newBench(t, func(o *Options) { o.AdminApart = true })
+	left := &queue.Allowance{Limit: 20, Remaining: 7, Reset: testNow().Add(1500 * time.Millisecond)}
+	b.line.left = left
+	b.line.join = func(queue.JoinRequest) (queue.Seat, error) {
+		return queue.Seat{User: "ann", Allowance: left, At: 1}, nil
+	}
+	b.line.grab = func(queue.GrabRequest) (queue.Grabbed, error) {
+		return queue.Grabbed{Result: queue.NoTurn, Allowance: left}, nil
+	}
+	b.line.look = func(string, string) (queue.Seat, error) { return queue.Seat{}, nil }
+	for route, by := range limitsOfRoutes() {
+		a := b.ask(route, b.as("ann")...)
+		want := ""
+		if by == byLine || by == byCaller || by == byAddress {
+			want = "20, 7, " + fmt.Sprint(testNow().Add(2*time.Second).Unix())
+		}
+		got := ""
+		if a.header.Get(headerLimit) != "" {
+			got = a.header.Get(headerLimit) + ", " + a.header.Get(headerRemaining) + ", " + a.header.Get(headerReset)
+		}
+		if got != want {
+			t.Errorf("%s: %d, and the figures are %q, want %q", route, a.status, got, want)
+		}
+	}
+	// A cache may keep this one for everybody.
+	c := b.server.echo.NewContext(httptest.NewRequest(http.MethodGet, "/", http.NoBody), httptest.NewRecorder())
+	showAllowance(c, left)
+	hideAllowance(c)
+	if header := c.Response().Header(); len(header) != 0 {
+		t.Errorf("got %v", header)
+	}
+}
+
+func TestWhatIsLeftGoesDownWithEachRequestOfASale(t *testing.T) {
+	t.Parallel()
+	f := newFair(t, saleOf(5), change{queue: queue.Options{UserLimit: queue.Rate{N: 6, Per: time.Hour}}})
+	ann := f.shopper("ann")
+	as := []string{"Authorization", "Bearer " + ann.token}
+	for i, call := range [][2]string{
+		{http.MethodPost, "/seat"}, {http.MethodGet, "/seat"}, {http.MethodPost, "/grab"}, {http.MethodPost, "/grab"}, {http.MethodPost, "/pass"}, {http.MethodGet, "/seat"},
+	} {
+		a := f.main.ask(call[0], "/sales/"+f.sale+call[1], "", as...)
+		if a.header.Get(headerLimit) != "6" || a.header.Get(headerRemaining) != fmt.Sprint(5-i) || a.header.Get(headerReset) == "" {
+			t.Errorf("%s %s: %d, and the figures are %v", call[0], call[1], a.status, a.header)
+		}
+	}
+	if a := f.main.ask(http.MethodGet, "/sales/"+f.sale+"/seat", "", as...); a.status != http.StatusTooManyRequests {
+		t.Errorf("got %d with nothing left", a.status)
+	}
+}
+
 func TestTheNodesLimitIsForEveryRouteButSocketsAndSignedEvents(t *testing.T) {
 	t.Parallel()
 	limits := limitsOfRoutes()
@@ -190,6 +245,9 @@ func TestLooksAtOrdersAndNewGuestsAreLimitedOverAllNodes(t *testing.T) {
 				a := nodes[i%2].ask(call[0], call[1], "", append(forwarded(i), "Authorization", "Bearer "+ann.token)...)
 				if a.status != http.StatusTooManyRequests {
 					passed++
+					if a.header.Get(headerLimit) != "6" || a.header.Get(headerRemaining) != fmt.Sprint(6-passed) || a.header.Get(headerReset) == "" {
+						t.Errorf("%s %s, as number %d: the figures are %v", call[0], call[1], passed, a.header)
+					}
 					continue
 				}
 				if a.header.Get(headerLimit) != "6" || a.header.Get(headerRemaining) != "0" || a.header.Get(headerReset) == "" || a.header.Get("Retry-After") == "" {

@@ -242,6 +242,7 @@ func (s *Server) renewPass(c echo.Context) error {
 		s.countLimited(err)
 		return fmt.Errorf("look at a seat of sale %s: %w", sale, err)
 	}
+	showAllowance(c, seat.Allowance)
 	seat.User = who.User
 	var token string
 	var ends int64

@@ -6,6 +6,7 @@ import (
 	"crypto/sha256"
 	"encoding/hex"
 	"encoding/json"
+	"fmt"
 	"net/http"
 	"strings"
 	"time"
@@ -108,6 +109,9 @@ func (s *Server) paymentEvent(c echo.Context) error {
 	}
 	if err := json.Unmarshal(body, &event); err != nil {
 		return badRequest("the event must be a JSON object with order, status and event_id")
+	}
+	if field := twice(body); field != "" {
+		return badRequest(fmt.Sprintf("the field %q is there twice", clip(field)))
 	}
 	if event.Event == "" || len(event.Event) > maxEventID {
 		return invalid("event_id must be 1 to %d bytes", maxEventID)

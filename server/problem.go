@@ -23,7 +23,7 @@ const (
 	unsupportedMedia queue.Code = "unsupported_media_type"
 )
 
-// Headers of a refusal by a limit. Reset is in Unix seconds.
+// Headers that say how much of a limit is left. Reset is when it is one more, in Unix seconds.
 const (
 	headerLimit     = "X-RateLimit-Limit"
 	headerRemaining = "X-RateLimit-Remaining"
@@ -69,9 +69,7 @@ func (s *Server) fail(err error, c echo.Context) {
 	header := c.Response().Header()
 	switch e.Code {
 	case queue.Limited:
-		header.Set(headerLimit, strconv.FormatInt(e.Limit, 10))
-		header.Set(headerRemaining, strconv.FormatInt(e.Remaining, 10))
-		header.Set(headerReset, strconv.FormatInt(s.resetOf(e), 10))
+		setFigures(header, e.Limit, e.Remaining, s.resetOf(e))
 		p.RetryAfterMS = retryAfter(e.RetryAfter)
 	case queue.Unavailable:
 		p.RetryAfterMS = retryAfter(e.RetryAfter)
@@ -92,13 +90,12 @@ func (s *Server) fail(err error, c echo.Context) {
 	}
 }
 
-// resetOf is when the limit is whole again, in Unix seconds, rounded up so that nobody comes early.
-func (s *Server) resetOf(e *queue.Error) int64 {
-	reset := e.Reset
-	if reset.IsZero() {
-		reset = s.now().Add(e.RetryAfter)
+// resetOf is when one more may pass.
+func (s *Server) resetOf(e *queue.Error) time.Time {
+	if e.Reset.IsZero() {
+		return s.now().Add(e.RetryAfter)
 	}
-	return reset.Add(time.Second - 1).Unix()
+	return e.Reset
 }
 
 // retryAfter is when to come back, in milliseconds: never before hint, at least a second, and spread so that those who

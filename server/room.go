@@ -126,7 +126,7 @@ func (r *room) learn(here *seat, found queue.Seat) {
 	if found.Address == "" { // it was looked at, and only joining tells these
 		found.Code, found.Address = here.Code, here.Address
 	}
-	here.Seat = found
+	here.Seat, here.Allowance = found, nil // what the limits leave is of the request alone
 	if here.Number > 0 {
 		r.numbers[here.Number] = here
 	}

@@ -110,6 +110,7 @@ func (s *Server) leaveSeat(c echo.Context) error {
 // answerSeat writes the state object: the newest state frame, with the seat token and when to ask again.
 func (s *Server) answerSeat(c echo.Context, sale string, seat queue.Seat) error {
 	ctx := c.Request().Context()
+	showAllowance(c, seat.Allowance)
 	snap, err := s.snapshotAfter(ctx, sale, seat.At)
 	if err != nil {
 		return err

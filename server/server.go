@@ -88,7 +88,7 @@ type line interface {
 	Draw(ctx context.Context, draw queue.Draw, table []byte) error
 	Reclaim(ctx context.Context, sale string, served int64, seats []queue.Seat) error
 	Grab(ctx context.Context, req queue.GrabRequest) (queue.Grabbed, error)
-	Allow(ctx context.Context, user, address string) error
+	Allow(ctx context.Context, user, address string) (*queue.Allowance, error)
 
 	Sale(ctx context.Context, id string) (queue.Sale, error)
 	Installed(ctx context.Context, id string) (here, ready bool, err error)
@@ -318,7 +318,7 @@ func (s *Server) newEcho() *echo.Echo {
 }
 
 func (s *Server) routes() {
-	s.echo.Pre(s.observe, s.admit, s.pages)
+	s.echo.Pre(s.observe, s.admit, shortTarget, s.pages)
 	if len(s.opts.Origins) > 0 {
 		s.echo.Use(s.crossOrigin())
 	}
@@ -350,6 +350,19 @@ func (s *Server) routes() {
 
 	if !s.opts.AdminApart {
 		s.operatorRoutes(s.echo)
+	}
+}
+
+// maxTarget is how long the path and query of a request may be, in bytes: four times the longest pass in a query.
+const maxTarget = 8 << 10
+
+// shortTarget refuses what no address here is as long as.
+func shortTarget(next echo.HandlerFunc) echo.HandlerFunc {
+	return func(c echo.Context) error {
+		if len(c.Request().RequestURI) > maxTarget {
+			return echo.NewHTTPError(http.StatusRequestURITooLong, fmt.Sprintf("the address of a request may have at most %d bytes", maxTarget))
+		}
+		return next(c)
 	}
 }
 

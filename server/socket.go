@@ -411,6 +411,9 @@ func decodeFrame(msg []byte, frame any) error {
 	if _, err := d.Token(); err != io.EOF {
 		return errors.New("bad message: one frame must be one JSON object")
 	}
+	if field := twice(msg); field != "" {
+		return fmt.Errorf("bad message: the field %q is there twice", clip(field))
+	}
 	return nil
 }
 
