@@ -137,7 +137,7 @@ func (a auditReport) why() string {
 		return strings.Join(a.Problems, "; ")
 	}
 	if n := len(a.Unmatched); n > 0 {
-		return fmt.Sprintf("%d orders are unmatched", n)
+		return counted(int64(n), "order") + " unmatched"
 	}
 	return "the server names no reason"
 }
@@ -156,8 +156,8 @@ func (a auditReport) print(out io.Writer) error {
 	facts := tabwriter.NewWriter(out, 0, 0, 2, ' ', 0)
 	fmt.Fprintln(facts)
 	fmt.Fprintf(facts, "redis\t%s\n", verdict(a.Redis.Balanced))
-	fmt.Fprintf(facts, "database\t%s, %d users with two live orders, %d orders over the limit\n",
-		verdict(a.Database.Balanced), a.Database.DoubleLive, a.Database.OverLimit)
+	fmt.Fprintf(facts, "database\t%s, %s with two live orders, %s over the limit\n",
+		verdict(a.Database.Balanced), counted(a.Database.DoubleLive, "user"), counted(a.Database.OverLimit, "order"))
 	broker := fmt.Sprintf("%d in the broker, %d dead", a.Broker.Orders, a.Broker.Dead)
 	if a.Broker.Away {
 		broker = "and the broker does not answer: what it holds may be more"

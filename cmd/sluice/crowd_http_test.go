@@ -102,7 +102,7 @@ func TestHTTPRefusalForGoodIsNotRepeated(t *testing.T) {
 		writeProblem(w, 401, object{"code": "unauthenticated", "detail": "the token is not ours"})
 	})
 	report := s.crowd(2, viaHTTP)
-	untruthful(t, report, "2 shoppers were refused with an error")
+	untruthful(t, report, "2 shoppers refused with an error")
 	want(t, "failures named unauthenticated", report.Failures["unauthenticated"], 2)
 }
 

@@ -169,8 +169,9 @@ func isTerminal(out io.Writer) bool {
 	return err == nil && info.Mode()&os.ModeCharDevice != 0
 }
 
-// clockTime is a duration as minutes and seconds.
+// clockTime is a duration as minutes, seconds and tenths: lines a second apart, and the last one between two of them, never
+// show the same time.
 func clockTime(d time.Duration) string {
-	seconds := int64(d.Seconds())
-	return fmt.Sprintf("%02d:%02d", seconds/60, seconds%60)
+	tenths := d.Round(time.Second/10).Milliseconds() / 100
+	return fmt.Sprintf("%02d:%02d.%d", tenths/600, tenths/10%60, tenths%10)
 }

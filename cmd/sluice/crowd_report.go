@@ -44,6 +44,7 @@ type crowdReport struct {
 	Sold       int64        `json:"sold"`              // units that the sale sold while the crowd was there; 0 without an audit
 	Audit      *auditReport `json:"audit,omitempty"`
 	AuditError string       `json:"audit_error,omitempty"`
+	Matched    bool         `json:"-"` // the demo compared every answer with the rows itself
 
 	Problems []string               `json:"problems"` // everything that is not the truth; empty = all is well
 	Orders   map[string][]wireOrder `json:"orders"`   // by user
@@ -85,18 +86,18 @@ func (r *crowdReport) explains() bool {
 // judge finds what is not the truth.
 func (r *crowdReport) judge() {
 	r.Problems = []string{}
-	found := func(n int64, format string) {
+	found := func(n int64, format, noun string) {
 		if n > 0 {
-			r.Problems = append(r.Problems, fmt.Sprintf(format, n))
+			r.Problems = append(r.Problems, fmt.Sprintf(format, counted(n, noun)))
 		}
 	}
-	found(r.Unanswered, "%d shoppers were left without an answer")
-	found(r.Unconfirmed, "%d orders were never confirmed")
-	found(r.Duplicates, "%d shoppers were told of two orders")
-	found(r.Shared, "%d orders were told to two shoppers")
-	found(r.AheadRose, "a place in the line became worse %d times")
-	found(r.Moved, "a shopper came back to another number %d times")
-	found(r.Results[outcomeFailed.String()], "%d shoppers were refused with an error")
+	found(r.Unanswered, "%s left without an answer", "shopper")
+	found(r.Unconfirmed, "%s never confirmed", "order")
+	found(r.Duplicates, "%s told of two orders", "shopper")
+	found(r.Shared, "%s told to two shoppers", "order")
+	found(r.AheadRose, "a place in the line became worse %s", "time")
+	found(r.Moved, "a shopper came back to another number %s", "time")
+	found(r.Results[outcomeFailed.String()], "%s refused with an error", "shopper")
 
 	told := r.explains()
 	switch {
@@ -108,7 +109,7 @@ func (r *crowdReport) judge() {
 	case !r.Audit.settled():
 		r.Problems = append(r.Problems, "some orders never reached the database")
 	case !told:
-		r.Problems = append(r.Problems, fmt.Sprintf("%d units were sold, and the shoppers were told of %d", r.Sold, r.ToldUnits))
+		r.Problems = append(r.Problems, fmt.Sprintf("%s sold, and the shoppers were told of %d", counted(r.Sold, "unit"), r.ToldUnits))
 	}
 }
 
@@ -124,7 +125,7 @@ func (r crowdReport) print(out io.Writer) error {
 	elapsed := time.Duration(r.ElapsedMS) * time.Millisecond
 	table := tabwriter.NewWriter(out, 0, 0, 2, ' ', 0)
 	line := func(name, format string, args ...any) { fmt.Fprintf(table, name+"\t"+format+"\n", args...) }
-	line("crowd", "%d shoppers at %s, %s", r.Users, r.Sale, elapsed.Round(100*time.Millisecond))
+	line("crowd", "%s at %s, %s", counted(int64(r.Users), "shopper"), r.Sale, elapsed.Round(100*time.Millisecond))
 	line("joined", "%d", r.Joined)
 	line("admitted", "%d", r.Admitted)
 	for o := outcomeSuccess; o < outcomes; o++ {
@@ -172,15 +173,27 @@ func (r crowdReport) print(out io.Writer) error {
 		if err := r.Audit.print(out); err != nil {
 			return err
 		}
-		fmt.Fprintf(out, "told        %d units by success, %d sold meanwhile\n", r.ToldUnits, r.Sold)
+		fmt.Fprintf(out, "told        %s by success, %d sold meanwhile\n", counted(r.ToldUnits, "unit"), r.Sold)
 	}
 	fmt.Fprintln(out)
 	if len(r.Problems) == 0 {
-		_, err := fmt.Fprintln(out, "everyone was told the truth")
+		truth := "everyone was told the truth"
+		if r.Matched {
+			truth += ": each answer matches the rows of the database"
+		}
+		_, err := fmt.Fprintln(out, truth)
 		return err
 	}
 	_, err := fmt.Fprintf(out, "NOT THE TRUTH\n  %s\n", strings.Join(r.Problems, "\n  "))
 	return err
+}
+
+// counted is a number of things: "1 unit", "2 units".
+func counted(n int64, thing string) string {
+	if n == 1 {
+		return "1 " + thing
+	}
+	return fmt.Sprintf("%d %ss", n, thing)
 }
 
 // ms is a number of milliseconds with its unit.

@@ -57,9 +57,9 @@ func TestUnitsSoldMustBeThoseTheShoppersWereToldOf(t *testing.T) {
 	want(t, "told", report.ToldUnits, 5)
 
 	s = sellAndCount(t, 1)
-	untruthful(t, s.crowd(5, audited(s)), "6 units were sold, and the shoppers were told of 5")
+	untruthful(t, s.crowd(5, audited(s)), "6 units sold, and the shoppers were told of 5")
 	s = sellAndCount(t, -1)
-	untruthful(t, s.crowd(5, audited(s)), "4 units were sold, and the shoppers were told of 5")
+	untruthful(t, s.crowd(5, audited(s)), "4 units sold, and the shoppers were told of 5")
 }
 
 func TestAuditThatDoesNotHoldIsAProblem(t *testing.T) {
@@ -217,6 +217,34 @@ func TestCrowdCommandSaysAtOnceWhatIsWrong(t *testing.T) {
 	}
 }
 
+func TestTheClockOfTheProgressNeverRepeats(t *testing.T) {
+	t.Parallel()
+	for d, text := range map[time.Duration]string{
+		998 * time.Millisecond: "00:01.0", 1999 * time.Millisecond: "00:02.0", 2480 * time.Millisecond: "00:02.5",
+		59960 * time.Millisecond: "01:00.0", 61 * time.Minute: "61:00.0",
+	} {
+		want(t, d.String(), clockTime(d), text)
+	}
+}
+
+func TestOneIsNotMany(t *testing.T) {
+	t.Parallel()
+	var r crowdReport
+	r.Unanswered, r.Shared, r.Moved, r.Users, r.ToldUnits, r.Audit = 1, 2, 1, 1, 1, &auditReport{Balanced: true}
+	r.judge()
+	want(t, "problems", strings.Join(r.Problems, "; "), "1 shopper left without an answer; 2 orders told to two shoppers; a shopper came back to another number 1 time")
+	r.ToldUnits = 1
+	var out strings.Builder
+	if err := r.print(&out); err != nil {
+		t.Fatal(err)
+	}
+	for _, text := range []string{"1 shopper at ", "0 users with two live orders", "1 unit by success, 0 sold meanwhile"} {
+		if !strings.Contains(out.String(), text) {
+			t.Errorf("lacks %q:\n%s", text, out.String())
+		}
+	}
+}
+
 func TestProgressNamesWhatHappens(t *testing.T) {
 	t.Parallel()
 	c := newCrowd(crowdOptions{Users: 9})
@@ -229,5 +257,5 @@ func TestProgressNamesWhatHappens(t *testing.T) {
 	c.end(outcomeSoldOut)
 	c.end(outcomeSoldOut)
 	want(t, "progress", c.Progress().String(),
-		"00:00  connected 5  waiting 3  turns 1  unconfirmed 1  success 1  sold_out 2  reconnects 2  done 3/9")
+		"00:00.0  connected 5  waiting 3  turns 1  unconfirmed 1  success 1  sold_out 2  reconnects 2  done 3/9")
 }

@@ -251,7 +251,7 @@ func TestErrorsAreOutcomesToo(t *testing.T) {
 		v.gone()
 	})
 	report := s.crowd(2)
-	untruthful(t, report, "2 shoppers were refused with an error")
+	untruthful(t, report, "2 shoppers refused with an error")
 	want(t, "failures named no_such_item", report.Failures["no_such_item"], 2)
 }
 
@@ -275,7 +275,7 @@ func TestCloseCodesDecideWhoComesBack(t *testing.T) {
 			want(t, "visits", s.visitsOf("u-1"), 2)
 			want(t, "reconnects", report.Reconnects, 1)
 		} else {
-			untruthful(t, report, "1 shoppers were refused with an error")
+			untruthful(t, report, "1 shopper refused with an error")
 			want(t, "visits", s.visitsOf("u-1"), 1)
 		}
 	}
@@ -460,20 +460,20 @@ func TestEveryLieIsFound(t *testing.T) {
 			id := turnAndGrab(v)
 			v.send("success", "id", id, "order", orderOf("one", "reserved"))
 			v.send("success", "id", id, "order", orderOf("two", "confirmed"))
-		}, "1 shoppers were told of two orders"},
+		}, "1 shopper told of two orders"},
 		"one order for two shoppers": {2, func(v *stubVisit) {
 			id := turnAndGrab(v)
 			v.send("success", "id", id, "order", orderOf("one", "confirmed"))
-		}, "1 orders were told to two shoppers"},
+		}, "1 order told to two shoppers"},
 		"a place that becomes worse": {1, func(v *stubVisit) {
 			v.send("queued", "ahead", 5)
 			v.send("queued", "ahead", 6)
 			v.send("sold_out", "stock", "gone")
-		}, "a place in the line became worse 1 times"},
+		}, "a place in the line became worse 1 time"},
 		"success without an order": {1, func(v *stubVisit) {
 			id := turnAndGrab(v)
 			v.send("success", "id", id)
-		}, "1 shoppers were refused with an error"},
+		}, "1 shopper refused with an error"},
 	}
 	for name, test := range tests {
 		t.Run(name, func(t *testing.T) {
@@ -520,7 +520,7 @@ func TestShoppersLeftWithoutAnAnswerAreCounted(t *testing.T) {
 	want(t, "joined", report.Joined, 4)
 	want(t, "admitted", report.Admitted, 2)
 	want(t, "connected afterwards", c.Progress().Connected, 0)
-	if diff := cmp.Diff([]string{"4 shoppers were left without an answer", "1 orders were never confirmed"}, report.Problems); diff != "" {
+	if diff := cmp.Diff([]string{"4 shoppers left without an answer", "1 order never confirmed"}, report.Problems); diff != "" {
 		t.Errorf("problems (-want +got):\n%s", diff)
 	}
 }

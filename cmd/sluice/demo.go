@@ -63,8 +63,8 @@ func (c *demoCmd) Run(ctx context.Context, std *stdio) error {
 	}
 	defer n.close()
 
-	fmt.Fprintf(std.out, "A sale of %d units with %d simulated shoppers opens in %s.\nWatch it, or join: %s/s/%s\nDrive it:          %s/admin, with the token %s\n\n",
-		c.Stock, c.Users, c.OpensIn, n.URL, demoSale, n.URL, n.Admin)
+	fmt.Fprintf(std.out, "A sale of %s with %s opens in %s.\nWatch it, or join: %s/s/%s\nDrive it:          %s/admin, with the token %s\n\n",
+		counted(c.Stock, "unit"), counted(int64(c.Users), "simulated shopper"), c.OpensIn, n.URL, demoSale, n.URL, n.Admin)
 	problems, err := c.crowd(ctx, n, std)
 	if err != nil {
 		return err
@@ -72,11 +72,10 @@ func (c *demoCmd) Run(ctx context.Context, std *stdio) error {
 	if len(problems) > 0 {
 		return errors.New(strings.Join(problems, "; "))
 	}
-	fmt.Fprintln(std.out, "\nEverybody was told the truth: each answer matches the rows of the database.")
 	if c.Exit {
 		return nil
 	}
-	fmt.Fprintf(std.out, "The page stays at %s/s/%s until you press Ctrl-C.\n", n.URL, demoSale)
+	fmt.Fprintf(std.out, "\nThe page stays at %s/s/%s until you press Ctrl-C.\n", n.URL, demoSale)
 	return n.wait(ctx)
 }
 
@@ -123,7 +122,7 @@ func (c *demoCmd) sale() queue.Sale {
 	opens := time.Now().Add(c.OpensIn).UTC().Truncate(time.Millisecond)
 	return queue.Sale{
 		ID:       demoSale,
-		Title:    queue.Text{"en": fmt.Sprintf("Phone X, %d units", c.Stock), "zh": fmt.Sprintf("Phone X 限量 %d 台", c.Stock)},
+		Title:    queue.Text{"en": "Phone X, " + counted(c.Stock, "unit"), "zh": fmt.Sprintf("Phone X 限量 %d 台", c.Stock)},
 		Items:    []queue.Item{{ID: queue.MainItem, Title: queue.Text{"en": "Phone X", "zh": "Phone X"}, Stock: c.Stock, Price: 299900}},
 		Currency: "CNY",
 		OpensAt:  opens, ClosesAt: opens.Add(time.Hour),
@@ -145,7 +144,7 @@ func (n *node) hold(ctx context.Context, sale queue.Sale) error {
 	})
 }
 
-// crowd sends the shoppers, prints what they were told, and returns what of it is not the truth.
+// crowd sends the shoppers, matches what they were told with the rows, prints it, and returns what of it is not the truth.
 func (c *demoCmd) crowd(ctx context.Context, n *node, std *stdio) ([]string, error) {
 	audit := func(ctx context.Context) (auditReport, error) {
 		client, err := serverFlags{URL: n.URL, AdminToken: n.Admin}.client()
@@ -165,15 +164,13 @@ func (c *demoCmd) crowd(ctx context.Context, n *node, std *stdio) ([]string, err
 	if err != nil {
 		return nil, err
 	}
-	fmt.Fprintln(std.out)
-	if err := report.print(std.out); err != nil {
-		return nil, err
-	}
 	problems, err := matchRows(ctx, n.backends.store, report)
 	if err != nil {
 		return nil, err
 	}
-	return append(report.Problems, problems...), nil
+	report.Problems, report.Matched = append(report.Problems, problems...), true
+	fmt.Fprintln(std.out)
+	return report.Problems, report.print(std.out)
 }
 
 // matchRows compares what each shopper was told with the rows of the database: an order told must be a live row of that

@@ -86,7 +86,7 @@ func (c *saleApplyCmd) Run(ctx context.Context, std *stdio) error {
 	}
 	sale, err := saleIDOf(data)
 	if err != nil {
-		return fmt.Errorf("%s: %w", c.File, err)
+		return fmt.Errorf("%s: %w", c.source(), err)
 	}
 	client, err := c.client()
 	if err != nil {
@@ -94,9 +94,17 @@ func (c *saleApplyCmd) Run(ctx context.Context, std *stdio) error {
 	}
 	answer, err := client.do(ctx, http.MethodPut, salesPath(sale), saleFileType(c.File, data), data)
 	if err != nil {
-		return fmt.Errorf("apply %s: %w", c.File, err)
+		return fmt.Errorf("apply %s: %w", c.source(), err)
 	}
 	return c.print(ctx, std, client, sale, answer)
+}
+
+// source is where the sale comes from, for people.
+func (c *saleApplyCmd) source() string {
+	if c.File == "-" {
+		return "standard input"
+	}
+	return c.File
 }
 
 // readSaleFile reads the file, or in when it is "-".

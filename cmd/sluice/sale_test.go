@@ -83,7 +83,7 @@ func TestSaleFileWithoutAUsableIDIsNotSent(t *testing.T) {
 		code, out, said := sluice(t, text, "sale", "apply", "-", "--url", "http://127.0.0.1:1")
 		want(t, "exit code", code, 1)
 		want(t, "standard output", out, "")
-		if !strings.Contains(said, says) || strings.Count(said, "\n") != 1 {
+		if !strings.HasPrefix(said, "sluice: standard input: ") || !strings.Contains(said, says) || strings.Count(said, "\n") != 1 {
 			t.Errorf("%q: said %q, want one sentence with %q in it", text, said, says)
 		}
 	}
@@ -97,13 +97,13 @@ func TestProblemsOfTheServerBecomeOneSentence(t *testing.T) {
 		says   string
 	}{
 		{422, object{"code": "invalid", "title": "Invalid", "detail": "The stock must not be negative.", "line": 7, "field": "items[0].stock"},
-			"sluice: apply -: The stock must not be negative (line 7, field items[0].stock)\n"},
+			"sluice: apply standard input: The stock must not be negative (line 7, field items[0].stock)\n"},
 		{422, object{"detail": "line 7: items[0].stock must not be negative", "line": 7, "field": "items[0].stock"},
-			"sluice: apply -: line 7: items[0].stock must not be negative\n"},
+			"sluice: apply standard input: line 7: items[0].stock must not be negative\n"},
 		{401, object{"code": "unauthenticated", "title": "Unauthenticated"},
-			"sluice: apply -: Unauthenticated: give the server's admin token with --admin-token or --admin-token-file\n"},
-		{503, object{"detail": "The sale is recovering.", "retry_after_ms": 1500}, "sluice: apply -: The sale is recovering: try again in 1.5s\n"},
-		{409, object{}, "sluice: apply -: Conflict\n"},
+			"sluice: apply standard input: Unauthenticated: give the server's admin token with --admin-token or --admin-token-file\n"},
+		{503, object{"detail": "The sale is recovering.", "retry_after_ms": 1500}, "sluice: apply standard input: The sale is recovering: try again in 1.5s\n"},
+		{409, object{}, "sluice: apply standard input: Conflict\n"},
 	}
 	for _, test := range tests {
 		url, _ := admin(t, test.status, test.answer)
@@ -140,9 +140,9 @@ func TestSaleIsShownWithLocalAndRelativeTimes(t *testing.T) {
 	}
 	for _, line := range []string{
 		"sale    phone-x\n", "title   Phone X\n", "state   lobby, stock held\n",
-		"opens   " + opens.Local().Format("2006-01-02 15:04:05 MST") + " (in 3h 0m)\n", "(in 2d 5h)\n",
-		"line    fifo, rate 500, active unbounded, ratio 2.5, turn 1m0s, grace 10m0s\n",
-		"limit   2 an order\n", "hold    15m0s\n", "now     15000 waiting, 7 with a turn\n",
+		"opens   " + opens.Local().Format("2006-01-02 15:04:05 MST") + " (in 3h)\n", "(in 2d 5h)\n",
+		"line    fifo, rate 500, active unbounded, ratio 2.5, turn 1m, grace 10m\n",
+		"limit   2 an order\n", "hold    15m\n", "now     15000 waiting, 7 with a turn\n",
 		"black  600    12    Black\n", "white  400    -     \n",
 	} {
 		if !strings.Contains(out, line) {
@@ -247,7 +247,7 @@ func TestAuditExitsByItsVerdict(t *testing.T) {
 func TestTimesAreToldInTheirTwoLargestUnits(t *testing.T) {
 	t.Parallel()
 	for d, text := range map[time.Duration]string{
-		0: "0s", 59 * time.Second: "59s", 59*time.Second + 700*time.Millisecond: "1m 0s", 61 * time.Minute: "1h 1m", 49 * time.Hour: "2d 1h",
+		0: "0s", 59 * time.Second: "59s", 59*time.Second + 700*time.Millisecond: "1m", 61 * time.Minute: "1h 1m", 49 * time.Hour: "2d 1h",
 	} {
 		want(t, d.String(), coarse(d), text)
 	}

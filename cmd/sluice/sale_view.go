@@ -132,7 +132,7 @@ func printSale(out io.Writer, sale saleView, now time.Time) error {
 		policy := l.Order
 		if policy != "off" {
 			policy += fmt.Sprintf(", rate %s, active %s, ratio %s, turn %s, grace %s", bound(float64(l.Rate)), bound(float64(l.Active)),
-				bound(l.Ratio), firstOf(l.Turn, "-"), firstOf(l.Grace, "-"))
+				bound(l.Ratio), asWritten(l.Turn), asWritten(l.Grace))
 		}
 		line("line", "%s", policy)
 	}
@@ -140,7 +140,7 @@ func printSale(out io.Writer, sale saleView, now time.Time) error {
 		line("limit", "%d an order", sale.Limit)
 	}
 	if sale.Hold != "" {
-		line("hold", "%s", sale.Hold)
+		line("hold", "%s", asWritten(sale.Hold))
 	}
 	if rules := accessWords(sale.Access); rules != "" {
 		line("access", "%s", rules)
@@ -174,7 +174,7 @@ func accessWords(a queue.Access) string {
 			words = append(words, fmt.Sprintf(format, args...))
 		}
 	}
-	add(a.Codes.Count() > 0, "%d codes", a.Codes.Count())
+	add(a.Codes.Count() > 0, "%s", counted(int64(a.Codes.Count()), "code"))
 	add(len(a.Allow) > 0, "%d on the allow list", len(a.Allow))
 	add(len(a.Deny) > 0, "%d on the deny list", len(a.Deny))
 	add(a.SeatsPerAddress > 0, "seats of one address: %d", a.SeatsPerAddress)
@@ -226,16 +226,35 @@ func localAndRelative(t, now time.Time) string {
 	return fmt.Sprintf("%s (in %s)", localTime(t), coarse(distance))
 }
 
-// coarse is a duration in its two largest units, which is all that a person wants to know.
+// coarse is a duration in its two largest units, which is all that a person wants to know, without the smaller one where
+// there is none of it.
 func coarse(d time.Duration) string {
 	const day = 24 * time.Hour
+	both := func(large time.Duration, name string, small time.Duration, rest string) string {
+		text := fmt.Sprintf("%d%s", d/large, name)
+		if n := d % large / small; n > 0 {
+			text += fmt.Sprintf(" %d%s", n, rest)
+		}
+		return text
+	}
 	switch d = d.Round(time.Second); {
 	case d < time.Minute:
 		return fmt.Sprintf("%ds", d/time.Second)
 	case d < time.Hour:
-		return fmt.Sprintf("%dm %ds", d/time.Minute, d%time.Minute/time.Second)
+		return both(time.Minute, "m", time.Second, "s")
 	case d < day:
-		return fmt.Sprintf("%dh %dm", d/time.Hour, d%time.Hour/time.Minute)
+		return both(time.Hour, "h", time.Minute, "m")
 	}
-	return fmt.Sprintf("%dd %dh", d/day, d%day/time.Hour)
+	return both(day, "d", time.Hour, "h")
+}
+
+// asWritten is a duration of the server as people write it: 15m, not 15m0s.
+func asWritten(d string) string {
+	if strings.HasSuffix(d, "m0s") {
+		d = strings.TrimSuffix(d, "0s")
+	}
+	if strings.HasSuffix(d, "h0m") {
+		d = strings.TrimSuffix(d, "0m")
+	}
+	return firstOf(d, "-")
 }
