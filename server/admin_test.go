@@ -2,6 +2,7 @@ package server
 
 import (
 	"context"
+	"encoding/json"
 	"errors"
 	"fmt"
 	"net/http"
@@ -127,13 +128,17 @@ type fakeAuditor struct {
 
 func (f fakeAuditor) Audit(context.Context, string) (any, error) { return f.audit, f.err }
 
+const anAudit = `{"sale":"solo","at":1,"balanced":true,"items":[],"redis":{"balanced":true},
+	"database":{"balanced":true,"double_live":0,"over_limit":0},"unmatched":[],"in_flight":0,"outbox":0,
+	"broker":{"orders":0,"dead":0},"problems":[]}`
+
 func TestTheAuditIsPassedOnAsItIs(t *testing.T) {
 	t.Parallel()
 	for name, tc := range map[string]struct {
 		auditor Auditor
 		status  int
 	}{
-		"an audit":   {fakeAuditor{audit: map[string]any{"sale": "solo", "balanced": true}}, http.StatusOK},
+		"an audit":   {fakeAuditor{audit: json.RawMessage(anAudit)}, http.StatusOK},
 		"no auditor": {nil, http.StatusServiceUnavailable},
 		"no sale":    {fakeAuditor{err: &queue.Error{Code: queue.NoSuchSale, Message: "m"}}, http.StatusNotFound},
 		"a failure":  {fakeAuditor{err: errors.New("refused")}, http.StatusServiceUnavailable},

@@ -404,7 +404,9 @@ func (b *bench) send(method, path, body string, header ...string) answer {
 	}
 	rec := httptest.NewRecorder()
 	b.server.Handler().ServeHTTP(rec, req)
-	return answer{rec.Code, rec.Header(), rec.Body.Bytes()}
+	a := answer{rec.Code, rec.Header(), rec.Body.Bytes()}
+	b.mustBeSpecified(req, []byte(body), a)
+	return a
 }
 
 // as is the header of a user.

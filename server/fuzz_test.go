@@ -68,7 +68,7 @@ func fuzzBench(t *testing.T, change func(*Options)) *bench {
 		if uuid.Validate(order) != nil {
 			b.Errorf("the order %q reached the cashier", order)
 		}
-		return queue.Order{ID: order, Sale: "solo", Status: queue.Paid}, nil
+		return queue.Order{ID: order, Sale: "solo", Item: "main", Qty: 1, Status: queue.Paid}, nil
 	}}
 	return b
 }
@@ -212,7 +212,9 @@ func FuzzListQueries(f *testing.F) {
 			req.Header.Set("Authorization", "Bearer "+testAdminToken)
 			rec := httptest.NewRecorder()
 			b.server.Handler().ServeHTTP(rec, req)
-			b.mustBeSound(answer{rec.Code, rec.Header(), rec.Body.Bytes()})
+			a := answer{rec.Code, rec.Header(), rec.Body.Bytes()}
+			b.mustBeSpecified(req, nil, a)
+			b.mustBeSound(a)
 		}
 		c := b.server.echo.NewContext(&http.Request{URL: &url.URL{RawQuery: query}}, nil)
 		if filter, err := orderFilter(c); err == nil && (filter.Limit < 1 || filter.Limit > longestPage || filter.Before != "" && uuid.Validate(filter.Before) != nil) {

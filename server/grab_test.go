@@ -260,7 +260,7 @@ func TestASuccessIsToldOnlyOnceItsRowIsThere(t *testing.T) {
 	})
 	result := queue.Success
 	b.line.grab = func(queue.GrabRequest) (queue.Grabbed, error) {
-		return queue.Grabbed{Result: result, Order: &queue.Order{ID: anOrder, Sale: "solo", Status: queue.Reserved}}, nil
+		return queue.Grabbed{Result: result, Order: &queue.Order{ID: anOrder, Sale: "solo", Item: "main", Qty: 1, Status: queue.Reserved}}, nil
 	}
 	if a := b.send(http.MethodPost, "/api/v1/seckill/solo", "", b.as("ann")...); a.status != http.StatusOK || len(awaited) != 1 || awaited[0] != anOrder {
 		t.Errorf("got %d %s after waiting for %v", a.status, a.body, awaited)
@@ -280,7 +280,7 @@ func TestGrabsAreCountedByTheirResult(t *testing.T) {
 	b.line.grab = func(req queue.GrabRequest) (queue.Grabbed, error) {
 		switch req.User {
 		case "ann":
-			return queue.Grabbed{Result: queue.Success, Order: &queue.Order{ID: anOrder}}, nil
+			return queue.Grabbed{Result: queue.Success, Order: &queue.Order{ID: anOrder, Sale: "solo", Item: "main", Qty: 1, Status: queue.Reserved}}, nil
 		case "bob":
 			return queue.Grabbed{Result: queue.SoldOut, Stock: queue.Gone}, nil
 		}

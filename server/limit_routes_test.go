@@ -201,7 +201,9 @@ func TestTheNodesLimitIsForEveryRouteButSocketsAndSignedEvents(t *testing.T) {
 func TestWithoutRedisOrdersAreStillPaidAndCancelled(t *testing.T) {
 	t.Parallel()
 	id := uuid.NewString()
-	paid := func(o queue.Order) (queue.Order, error) { return queue.Order{ID: o.ID, Status: queue.Paid}, nil }
+	paid := func(o queue.Order) (queue.Order, error) {
+		return queue.Order{ID: o.ID, Sale: "solo", Item: "main", Qty: 1, Status: queue.Paid}, nil
+	}
 	b := newBench(t, func(o *Options) { o.Cashier = untouched(paid) })
 	b.line.allow = func(string, string) error { return errDown }
 	b.store.orders = []queue.Order{{ID: id, Sale: "solo", Item: "main", User: "ann", Qty: 1, Status: queue.Confirmed}}

@@ -9,6 +9,8 @@ import (
 	"testing"
 
 	"github.com/prometheus/client_golang/prometheus"
+
+	"sluice/docs/spec"
 )
 
 func TestTheOperationsListenerTellsHealthReadinessAndFigures(t *testing.T) {
@@ -23,6 +25,10 @@ func TestTheOperationsListenerTellsHealthReadinessAndFigures(t *testing.T) {
 	get := func(path string) (int, string) {
 		rec := httptest.NewRecorder()
 		b.server.Ops().ServeHTTP(rec, httptest.NewRequest(http.MethodGet, path, nil))
+		err := specification(t).Operated(spec.Answer{Method: http.MethodGet, Path: path, Status: rec.Code, Header: rec.Header(), Body: rec.Body.Bytes()})
+		if err != nil {
+			t.Error(err)
+		}
 		return rec.Code, rec.Body.String()
 	}
 	expect := func(path string, status int, text string) {

@@ -100,7 +100,7 @@ func TestTheListHasRowsAndMarksTheNewestFirst(t *testing.T) {
 		}
 	}
 	// Once the row is there, the order is not listed twice.
-	b.store.orders = append(b.store.orders, queue.Order{ID: annsMark, Sale: "phone-x", User: "ann", Status: queue.Confirmed, CreatedAt: 3000})
+	b.store.orders = append(b.store.orders, queue.Order{ID: annsMark, Sale: "phone-x", Item: "black", User: "ann", Qty: 1, Status: queue.Confirmed, CreatedAt: 3000})
 	if diff := cmp.Diff([]string{annsMark, annsPaid}, list("ann", "")); diff != "" {
 		t.Errorf("with the row (-want +got):\n%s", diff)
 	}
@@ -147,11 +147,11 @@ func TestARepeatedRequestGetsItsOrderInItsPresentStatus(t *testing.T) {
 				}
 			})
 			b.line.grab = func(queue.GrabRequest) (queue.Grabbed, error) {
-				order := queue.Order{ID: anOrder, Sale: "solo", User: "ann", Status: queue.Reserved}
+				order := queue.Order{ID: anOrder, Sale: "solo", Item: "main", User: "ann", Qty: 1, Status: queue.Reserved}
 				return queue.Grabbed{Result: queue.Success, Replay: true, Ended: tc.ended, Order: &order}, nil
 			}
 			if tc.row != "" {
-				b.store.orders = []queue.Order{{ID: anOrder, Sale: "solo", User: "ann", Status: tc.row}}
+				b.store.orders = []queue.Order{{ID: anOrder, Sale: "solo", Item: "main", User: "ann", Qty: 1, Status: tc.row}}
 			}
 			if tc.down {
 				b.store.fail = errors.New("dial tcp: refused")

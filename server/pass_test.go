@@ -20,6 +20,7 @@ import (
 	"github.com/golang-jwt/jwt/v5"
 	"github.com/google/go-cmp/cmp"
 	"github.com/google/go-cmp/cmp/cmpopts"
+	"github.com/google/uuid"
 
 	"sluice/queue"
 )
@@ -36,9 +37,14 @@ func onTurn(user string) queue.Seat {
 func buyer(user string, status queue.OrderStatus, payBy int64) queue.Seat {
 	seat := onTurn(user)
 	seat.Status, seat.Deadline = queue.Buyer, 0
-	seat.Order = &queue.Order{ID: "order-of-" + user, Sale: "phone-x", User: user, Status: status, PayBy: payBy}
+	seat.Order = &queue.Order{
+		ID: orderIDOf(user), Sale: "phone-x", Item: "black", User: user, Qty: 1, Status: status, PayBy: payBy,
+	}
 	return seat
 }
+
+// orderIDOf is the id of a user's order.
+func orderIDOf(user string) string { return uuid.NewSHA1(uuid.Nil, []byte(user)).String() }
 
 // published are the keys that a shop finds, and nothing else of them.
 func (b *bench) published() map[string]ed25519.PublicKey {
@@ -126,7 +132,7 @@ func TestAPassSaysWhoseItIsAndIsVerifiedByThePublishedKeysAlone(t *testing.T) {
 	b.stand(func(user string) queue.Seat {
 		return buyer(user, queue.Reserved, testNow().Add(time.Minute).UnixMilli())
 	})
-	if claims := b.read(b.renew("ann")); claims["order"] != "order-of-ann" || claims["exp"] != now+60 {
+	if claims := b.read(b.renew("ann")); claims["order"] != orderIDOf("ann") || claims["exp"] != now+60 {
 		t.Errorf("the pass of an order says %v", claims)
 	}
 }
@@ -421,7 +427,7 @@ func TestTheStateOfASeatCarriesAPass(t *testing.T) {
 	}
 	b.stand(func(user string) queue.Seat { return buyer(user, queue.Paid, 0) })
 	a = get()
-	if pass, _ := a.field(t, "pass").(string); a.field(t, "type") != "order" || b.read(pass)["order"] != "order-of-ann" {
+	if pass, _ := a.field(t, "pass").(string); a.field(t, "type") != "order" || b.read(pass)["order"] != orderIDOf("ann") {
 		t.Errorf("got %s", a.body)
 	}
 	b.stand(func(user string) queue.Seat { s := onTurn(user); s.Status = queue.Waiting; return s })

@@ -41,7 +41,7 @@ func (c *till) Payment(_ context.Context, event, order, status string) (queue.Or
 func tillBench(t *testing.T, webhook ...string) (*bench, *till) {
 	b := ordersBench(t)
 	c := &till{answer: func(order string) (queue.Order, error) {
-		return queue.Order{ID: order, Sale: "solo", Status: queue.Paid}, nil
+		return queue.Order{ID: order, Sale: "solo", Item: "main", Qty: 1, Status: queue.Paid}, nil
 	}}
 	b.server.opts.Cashier = c
 	for _, secret := range webhook {

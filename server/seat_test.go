@@ -75,11 +75,11 @@ func TestABuyersStateIsTheOrderInItsPresentStatus(t *testing.T) {
 	t.Parallel()
 	b := newBench(t, nil)
 	b.line.join = func(req queue.JoinRequest) (queue.Seat, error) {
-		return queue.Seat{User: req.User, Status: queue.Buyer, Order: &queue.Order{ID: anOrder, User: req.User, Status: queue.Reserved}}, nil
+		return queue.Seat{User: req.User, Status: queue.Buyer, Order: &queue.Order{ID: anOrder, Sale: req.Sale, Item: "black", User: req.User, Qty: 1, Status: queue.Reserved}}, nil
 	}
 	for _, want := range []queue.OrderStatus{queue.Reserved, queue.Paid} {
 		if want != queue.Reserved {
-			b.store.orders = []queue.Order{{ID: anOrder, User: "ann", Status: want}}
+			b.store.orders = []queue.Order{{ID: anOrder, Sale: "phone-x", Item: "black", User: "ann", Qty: 1, Status: want}}
 		}
 		a := b.send(http.MethodGet, "/api/v1/sales/phone-x/seat", "", b.as("ann")...)
 		order, _ := a.field(t, "order").(map[string]any)

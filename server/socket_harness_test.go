@@ -322,12 +322,18 @@ func (t *tab) read() {
 			var closed *websocket.CloseError
 			if errors.As(err, &closed) {
 				t.code, t.reason = closed.Code, closed.Text
+				if err := specification(t.T).Ended(closed.Code); err != nil && closed.Code != websocket.CloseAbnormalClosure {
+					t.Error(err)
+				}
 			}
 			return
 		}
 		f := frame{text: string(msg)}
 		if err := json.Unmarshal(msg, &f); err != nil {
 			t.Errorf("%s: %v: %s", t.user, err, msg)
+		}
+		if err := specification(t.T).Told(msg); err != nil {
+			t.Errorf("%s: %v", t.user, err)
 		}
 		t.check(f)
 		t.frames <- f
@@ -376,12 +382,21 @@ func (t *tab) say(text string) {
 // hello says it, with the seat token where the shopper is to resume.
 func (t *tab) hello(seat string) {
 	t.Helper()
-	t.say(fmt.Sprintf(`{"type":"hello","token":%q,"seat":%q}`, t.token, seat))
+	t.ask(fmt.Sprintf(`{"type":"hello","token":%q,"seat":%q}`, t.token, seat))
 }
 
 func (t *tab) grab(id string) {
 	t.Helper()
-	t.say(fmt.Sprintf(`{"type":"grab","id":%q}`, id))
+	t.ask(fmt.Sprintf(`{"type":"grab","id":%q}`, id))
+}
+
+// ask says what a shopper may say.
+func (t *tab) ask(text string) {
+	t.Helper()
+	if err := specification(t.T).Said([]byte(text)); err != nil {
+		t.Error(err)
+	}
+	t.say(text)
 }
 
 // next is the next frame.

@@ -80,6 +80,9 @@ func (w *watcher) next() liveFrame {
 	if err := json.Unmarshal([]byte(text), &f); err != nil {
 		w.Fatalf("%v: %s", err, text)
 	}
+	if err := specification(w.T).Watched(adminAPI+"/sales/any/live", []byte(text)); err != nil {
+		w.Error(err)
+	}
 	return f
 }
 

@@ -2,7 +2,9 @@ package worker
 
 import (
 	"context"
+	"encoding/json"
 	"fmt"
+	"net/http"
 	"path/filepath"
 	"testing"
 	"time"
@@ -11,6 +13,7 @@ import (
 	"github.com/google/uuid"
 	"github.com/prometheus/client_golang/prometheus/testutil"
 
+	"sluice/docs/spec"
 	"sluice/queue"
 )
 
@@ -60,6 +63,34 @@ func TestASaleWhoseStockDoesNotAddUpIsPaused(t *testing.T) {
 	}
 	if err := inspector.Once(t.Context()); err != nil || m.state() != queue.Open {
 		t.Errorf("resumed, the sale is %s, %v", m.state(), err)
+	}
+}
+
+func TestWhatAnAuditFindsIsAsSpecified(t *testing.T) {
+	t.Parallel()
+	documents, err := spec.Load()
+	if err != nil {
+		t.Fatal(err)
+	}
+	m, _, redis := inspected(t, false)
+	auditor := NewAuditor(m.Queue, m.store, NewDirect())
+	for _, extra := range []int64{0, 3} {
+		redis.HIncrBy("sluice:{"+m.sale+"}:stock", "main", int(extra))
+		report, err := auditor.Audit(t.Context(), m.sale)
+		if err != nil || report.Balanced != (extra == 0) {
+			t.Fatalf("with %d units too many: %+v, %v", extra, report, err)
+		}
+		body, err := json.Marshal(report)
+		if err != nil {
+			t.Fatal(err)
+		}
+		err = documents.Answered(spec.Answer{
+			Method: http.MethodGet, Path: "/api/v1/admin/sales/" + m.sale + "/audit",
+			Status: http.StatusOK, Header: http.Header{"Content-Type": {"application/json"}}, Body: body,
+		})
+		if err != nil {
+			t.Error(err)
+		}
 	}
 }
 

@@ -5,8 +5,10 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/google/uuid"
 	"pgregory.net/rapid"
 
+	"sluice/docs/spec"
 	"sluice/queue"
 )
 
@@ -20,6 +22,33 @@ func TestAMQPMessageHasTheFieldsOfTheContract(t *testing.T) {
 	}
 	wantSame(t, "the message", string(body), `{"v":1,"id":"0190","sale":"phone-x","item":"black","user":"ann","qty":2,`+
 		`"request_id":"r1","at":1796097600123,"pay_by":1796098500123}`)
+}
+
+func TestAMQPMessageIsAsSpecified(t *testing.T) {
+	t.Parallel()
+	documents, err := spec.Load()
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, payBy := range []int64{0, 1796098500123} {
+		body, err := encodeOrder(queue.Order{
+			ID: uuid.NewString(), Sale: "phone-x", Item: "black", User: "ann", Qty: 2, RequestID: "r1", CreatedAt: 1796097600123, PayBy: payBy,
+		})
+		if err != nil {
+			t.Fatal(err)
+		}
+		if err := documents.Published("sluice.orders", body); err != nil {
+			t.Error(err)
+		}
+		for _, wrong := range []string{`"v":2`, `"v":"1"`, `"new":0,"v":1`, `"w":1`} {
+			if documents.Published("sluice.orders", []byte(strings.Replace(string(body), `"v":1`, wrong, 1))) == nil {
+				t.Errorf("%s: not noticed", wrong)
+			}
+		}
+	}
+	if documents.Published("sluice.other", []byte(`{}`)) == nil {
+		t.Error("an exchange that nothing says anything about: not noticed")
+	}
 }
 
 func TestAMQPMessageBringsEveryOrderBackAsItWas(t *testing.T) {

@@ -23,7 +23,9 @@ func mayImport() map[string][]string {
 		"deploy/licences":         {},
 		"deploy/lobby":            {"queue"},
 		"deploy/stack":            {},
+		"docs":                    {},
 		"docs/examples/passes/go": {},
+		"docs/spec":               {"docs"},
 		"server":                  {"queue", "hub", "web", "fault"},
 		"hub":                     {},
 		"queue":                   {"lua", "fault"},
@@ -56,6 +58,7 @@ func libraries() []library {
 		{prefix: "modernc.org/sqlite", packages: []string{"worker"}},
 		{prefix: "github.com/golang-jwt/jwt", packages: []string{"server", "cmd/sluice", "docs/examples/passes/go"}},
 		{prefix: "github.com/alecthomas/kong", packages: []string{"cmd/sluice"}},
+		{prefix: "github.com/santhosh-tekuri/jsonschema", packages: []string{"docs/spec"}},
 	}
 }
 
