@@ -47,10 +47,10 @@ type library struct {
 func libraries() []library {
 	return []library{
 		{prefix: "github.com/labstack/echo", packages: []string{"server"}},
-		{prefix: "github.com/gorilla/websocket", packages: []string{"hub", "server", "cmd/sluice", "deploy/faults"}, files: "crowd*.go"},
-		{prefix: "github.com/redis/go-redis", packages: []string{"queue", "cmd/sluice", "deploy/faults"}},
+		{prefix: "github.com/gorilla/websocket", packages: []string{"hub", "server", "cmd/sluice", "deploy/faults", "deploy/stack"}, files: "crowd*.go"},
+		{prefix: "github.com/redis/go-redis", packages: []string{"queue", "cmd/sluice", "deploy/faults", "deploy/stack"}},
 		{prefix: "github.com/alicebob/miniredis", packages: []string{"cmd/sluice"}},
-		{prefix: "github.com/rabbitmq/amqp091-go", packages: []string{"worker", "cmd/sluice", "deploy/services", "deploy/faults"}},
+		{prefix: "github.com/rabbitmq/amqp091-go", packages: []string{"worker", "cmd/sluice", "deploy/services", "deploy/faults", "deploy/stack"}},
 		{prefix: "github.com/jmoiron/sqlx", packages: []string{"worker", "cmd/sluice"}},
 		{prefix: "github.com/pressly/goose", packages: []string{"worker"}},
 		{prefix: "github.com/go-sql-driver/mysql", packages: []string{"worker", "deploy/services", "deploy/faults", "deploy/stack"}},
