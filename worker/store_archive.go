@@ -111,7 +111,7 @@ func isArchived(ctx context.Context, db sqlx.ExtContext, sale string) (bool, err
 	return n > 0, err
 }
 
-const archiveColumns = "SELECT sale_id, begun_at, done_at, version, report, purge, purged_at FROM archives"
+const archiveColumns = "SELECT sale_id, begun_at, done_at, version, report, purge_asked, purged_at FROM archives"
 
 // archiveRow is an archive as the table has it.
 type archiveRow struct {
@@ -120,7 +120,7 @@ type archiveRow struct {
 	Done    int64  `db:"done_at"`
 	Version int64  `db:"version"`
 	Report  string `db:"report"`
-	Purge   bool   `db:"purge"`
+	Purge   bool   `db:"purge_asked"`
 	Purged  int64  `db:"purged_at"`
 }
 

@@ -16,7 +16,7 @@ import (
 
 // AskPurge keeps that the users of an archived sale are to be purged. Asking again changes nothing.
 func (s *Store) AskPurge(ctx context.Context, sale string) error {
-	return s.changeArchive(ctx, "ask for the purge of", "UPDATE archives SET purge = 1 WHERE sale_id = ?", sale)
+	return s.changeArchive(ctx, "ask for the purge of", "UPDATE archives SET purge_asked = 1 WHERE sale_id = ?", sale)
 }
 
 // PurgeUsers replaces the users of the next orders of an archived sale, at most page of them, by pseudonyms, and says
@@ -41,7 +41,7 @@ func (s *Store) PurgeUsers(ctx context.Context, sale string, page int) (more boo
 func (s *Store) purgePage(ctx context.Context, tx *sqlx.Tx, sale string, page int) (more bool, err error) {
 	// The row is locked by this: of several processes one is at work.
 	begun, err := affected(tx.ExecContext(ctx, tx.Rebind(
-		"UPDATE archives SET purge = 1 WHERE sale_id = ? AND done_at > 0 AND purged_at = 0"), sale))
+		"UPDATE archives SET purge_asked = 1 WHERE sale_id = ? AND done_at > 0 AND purged_at = 0"), sale))
 	if err != nil || begun == 0 {
 		return false, err
 	}

@@ -9,7 +9,7 @@ CREATE TABLE IF NOT EXISTS archives (
     done_at     BIGINT        NOT NULL DEFAULT 0,
     version     BIGINT        NOT NULL,
     report      MEDIUMTEXT    NOT NULL,
-    purge       TINYINT       NOT NULL DEFAULT 0,
+    purge_asked TINYINT       NOT NULL DEFAULT 0,
     purge_key   VARCHAR(64)   NOT NULL DEFAULT '',
     purge_after VARBINARY(64) NOT NULL DEFAULT '',
     purged_at   BIGINT        NOT NULL DEFAULT 0

@@ -9,7 +9,7 @@ CREATE TABLE archives (
     done_at     BIGINT           NOT NULL DEFAULT 0,
     version     BIGINT           NOT NULL,
     report      TEXT             NOT NULL,
-    purge       SMALLINT         NOT NULL DEFAULT 0,
+    purge_asked SMALLINT         NOT NULL DEFAULT 0,
     purge_key   TEXT             NOT NULL DEFAULT '',
     purge_after TEXT COLLATE "C" NOT NULL DEFAULT '',
     purged_at   BIGINT           NOT NULL DEFAULT 0

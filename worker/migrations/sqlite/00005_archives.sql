@@ -9,7 +9,7 @@ CREATE TABLE archives (
     done_at     INTEGER NOT NULL DEFAULT 0,
     version     INTEGER NOT NULL,
     report      TEXT    NOT NULL,
-    purge       INTEGER NOT NULL DEFAULT 0,
+    purge_asked INTEGER NOT NULL DEFAULT 0,
     purge_key   TEXT    NOT NULL DEFAULT '',
     purge_after TEXT    NOT NULL DEFAULT '',
     purged_at   INTEGER NOT NULL DEFAULT 0
