@@ -45,7 +45,7 @@ func (o *Outbox) Read(ctx context.Context, max int, block time.Duration) ([]Entr
 			Count: int64(max), Block: block,
 		}).Result()
 		switch {
-		case errors.Is(err, redis.Nil):
+		case errors.Is(err, redis.Nil), redis.HasErrorPrefix(err, "UNBLOCKED"): // by the end of the stream
 			return nil, nil
 		case err != nil && noGroup(err) && attempt == 0:
 			made, err := o.create(ctx)

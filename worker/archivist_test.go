@@ -13,6 +13,16 @@ import (
 	"sluice/queue"
 )
 
+// sqliteStore is one for tests to which the kind of database does not matter.
+func sqliteStore(t *testing.T) *Store {
+	t.Helper()
+	s := openTest(t, "sqlite://"+filepath.Join(t.TempDir(), "orders.db"))
+	if err := s.Migrate(t.Context()); err != nil {
+		t.Fatal(err)
+	}
+	return s
+}
+
 // ended is a market that sold five units and is closed, with everything written.
 func ended(t *testing.T, url string, s *Store, embedded bool) (*market, *Archivist) {
 	t.Helper()
@@ -99,33 +109,33 @@ func TestASaleIsArchivedOnceWhereverThatIsCutOff(t *testing.T) {
 }
 
 func TestWhoeverComesNextEndsWhatAnArchivistBegan(t *testing.T) {
-	eachStore(t, func(t *testing.T, s *Store) {
-		for _, died := range []string{"kept", "erased"} {
-			redis := miniredis.RunT(t)
-			m, a := ended(t, "redis://"+redis.Addr(), s, true)
-			orders := m.rows()
-			judged, err := a.judge(t.Context(), m.sale)
-			if err != nil {
-				t.Fatal(err)
-			}
-			if err := s.BeginArchive(t.Context(), judged); err != nil {
-				t.Fatal(err)
-			}
-			if died == "erased" {
-				if err := m.Erase(t.Context(), m.sale, judged.Version); err != nil {
-					t.Fatal(err)
-				}
-			}
-			if err := a.Once(t.Context()); err != nil {
-				t.Fatal(err)
-			}
-			m.wantArchived(orders)
-
-			// Nothing of it comes back when Redis loses everything, its mark included.
-			redis.FlushAll()
-			m.wantArchived(orders)
+	t.Parallel()
+	s := sqliteStore(t)
+	for _, died := range []string{"kept", "erased"} {
+		redis := miniredis.RunT(t)
+		m, a := ended(t, "redis://"+redis.Addr(), s, true)
+		orders := m.rows()
+		judged, err := a.judge(t.Context(), m.sale)
+		if err != nil {
+			t.Fatal(err)
 		}
-	})
+		if err := s.BeginArchive(t.Context(), judged); err != nil {
+			t.Fatal(err)
+		}
+		if died == "erased" {
+			if err := m.Erase(t.Context(), m.sale, judged.Version); err != nil {
+				t.Fatal(err)
+			}
+		}
+		if err := a.Once(t.Context()); err != nil {
+			t.Fatal(err)
+		}
+		m.wantArchived(orders)
+
+		// Nothing of it comes back when Redis loses everything, its mark included.
+		redis.FlushAll()
+		m.wantArchived(orders)
+	}
 }
 
 func TestAnythingLiveHoldsAnArchiveBack(t *testing.T) {
@@ -203,64 +213,64 @@ func mustAdd(t *testing.T, redis *miniredis.Miniredis, stream string) {
 }
 
 func TestASaleThatIsOpenedAgainWhileItIsArchivedGoesOn(t *testing.T) {
-	eachStore(t, func(t *testing.T, s *Store) {
-		m, a := ended(t, redisURL(t), s, false)
-		judged, err := a.judge(t.Context(), m.sale)
-		if err != nil {
-			t.Fatal(err)
-		}
-		sale, err := m.Sale(t.Context(), m.sale)
-		if err != nil {
-			t.Fatal(err)
-		}
-		sale.ClosesAt = time.Now().Add(time.Hour).Truncate(time.Millisecond)
-		if err := m.Apply(t.Context(), sale); err != nil {
-			t.Fatal(err)
-		}
-		if err := s.BeginArchive(t.Context(), judged); err != nil {
-			t.Fatal(err)
-		}
-		wantCode(t, a.Archive(t.Context(), m.sale, false), queue.Conflict)
-		if archived, err := s.Archived(t.Context(), m.sale); archived || err != nil {
-			t.Errorf("it is archived, or %v", err)
-		}
-		if order := m.buy("late"); order == nil {
-			t.Error("nobody can buy in it")
-		}
-	})
+	t.Parallel()
+	s := sqliteStore(t)
+	m, a := ended(t, redisURL(t), s, false)
+	judged, err := a.judge(t.Context(), m.sale)
+	if err != nil {
+		t.Fatal(err)
+	}
+	sale, err := m.Sale(t.Context(), m.sale)
+	if err != nil {
+		t.Fatal(err)
+	}
+	sale.ClosesAt = time.Now().Add(time.Hour).Truncate(time.Millisecond)
+	if err := m.Apply(t.Context(), sale); err != nil {
+		t.Fatal(err)
+	}
+	if err := s.BeginArchive(t.Context(), judged); err != nil {
+		t.Fatal(err)
+	}
+	wantCode(t, a.Archive(t.Context(), m.sale, false), queue.Conflict)
+	if archived, err := s.Archived(t.Context(), m.sale); archived || err != nil {
+		t.Errorf("it is archived, or %v", err)
+	}
+	if order := m.buy("late"); order == nil {
+		t.Error("nobody can buy in it")
+	}
 }
 
 func TestARestorerThatReadOfASaleBeforeDoesNotBringItBack(t *testing.T) {
-	eachStore(t, func(t *testing.T, s *Store) {
-		redis := miniredis.RunT(t)
-		m, a := ended(t, "redis://"+redis.Addr(), s, true)
-		orders := m.rows()
-		sale, err := s.Sale(t.Context(), m.sale)
-		if err != nil {
-			t.Fatal(err)
+	t.Parallel()
+	s := sqliteStore(t)
+	redis := miniredis.RunT(t)
+	m, a := ended(t, "redis://"+redis.Addr(), s, true)
+	orders := m.rows()
+	sale, err := s.Sale(t.Context(), m.sale)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := a.Archive(t.Context(), m.sale, false); err != nil {
+		t.Fatal(err)
+	}
+	restorer := NewRestorer(m.Queue, s, NewDirect(), "b", quiet, nil)
+	for _, lost := range []bool{false, true} {
+		if lost {
+			redis.FlushAll()
 		}
-		if err := a.Archive(t.Context(), m.sale, false); err != nil {
-			t.Fatal(err)
-		}
-		restorer := NewRestorer(m.Queue, s, NewDirect(), "b", quiet, nil)
-		for _, lost := range []bool{false, true} {
-			if lost {
-				redis.FlushAll()
-			}
-			if err := restorer.restore(t.Context(), sale, false); err != nil {
-				t.Fatal(err)
-			}
-			m.wantArchived(orders)
-		}
-		// One that is past its look when the sale is archived finds out at its end, or leaves it to an archivist.
-		if err := m.Rebuild(t.Context(), sale, queue.Reach{}, func(func([]queue.Order) error) error { return nil }); err != nil {
-			t.Fatal(err)
-		}
-		if err := a.Once(t.Context()); err != nil {
+		if err := restorer.restore(t.Context(), sale, false); err != nil {
 			t.Fatal(err)
 		}
 		m.wantArchived(orders)
-	})
+	}
+	// One that is past its look when the sale is archived finds out at its end, or leaves it to an archivist.
+	if err := m.Rebuild(t.Context(), sale, queue.Reach{}, func(func([]queue.Order) error) error { return nil }); err != nil {
+		t.Fatal(err)
+	}
+	if err := a.Once(t.Context()); err != nil {
+		t.Fatal(err)
+	}
+	m.wantArchived(orders)
 }
 
 func TestAnOrderOfAnArchivedSaleThatTurnsUpIsRejected(t *testing.T) {
@@ -296,10 +306,7 @@ func TestAnOrderOfAnArchivedSaleThatTurnsUpIsRejected(t *testing.T) {
 
 func TestASaleIsArchivedByItselfOnceThatIsDue(t *testing.T) {
 	t.Parallel()
-	s := openTest(t, "sqlite://"+filepath.Join(t.TempDir(), "orders.db"))
-	if err := s.Migrate(t.Context()); err != nil {
-		t.Fatal(err)
-	}
+	s := sqliteStore(t)
 	redis := miniredis.RunT(t)
 	m, _ := ended(t, "redis://"+redis.Addr(), s, true)
 	orders := m.rows()
