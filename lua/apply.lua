@@ -4,11 +4,13 @@
 -- A sale that is installed is `recovering` until ready.lua has run: if the database knows orders of it, they must have
 -- their marks first. The outbox is left alone, because it may hold orders that no database has yet.
 --
+-- A sale that was archived is not installed again: whoever asks for that read of it before.
+--
 -- Where numbers were lost, all of them begin as given up, and each is taken back by the one who holds a token of it
 -- (join.lua). So nobody waits behind a number that is not claimed.
 --
 -- KEYS  1 meta, 2 stock, 3 seats, 4 turns, 5 winners, 6 past, 7 gone, 8 news, 9 lost, 10 dropouts, 11 codes, then other
---       keys of the line, which a sale that is installed begins without
+--       keys of the line, which a sale that is installed begins without; the last one is the mark of an archived sale
 -- ARGV  1 'install' to do nothing when the sale is here, 'check' to do nothing at all, else 'change', 2 settings as
 --       JSON, 3 opens, 4 closes, 5 lobby (ms), 6 order, 7 limit, 8 rate, 9 active, 10 ratio, 11 turn (ms), 12 hold
 --       (ms); of a sale that is installed 13 its epoch, 14 the highest ticket that may have been given, 15 the cursor,
@@ -17,7 +19,10 @@
 --       priorities put a line by arrival in order or 0, 23 how many codes there are; then for each code: code, uses and
 --       priority (as `uses|priority`); then for each item: id, total
 -- returns  {1} installed, {0} changed or here already (of a check: what it would be), {-1, field} that field cannot
---          change any more, {-2, item, total that cannot be gone below}
+--          change any more, {-2, item, total that cannot be gone below}, {-3} archived
+if redis.call('EXISTS', KEYS[#KEYS]) == 1 then
+  return { -3 }
+end
 local m = read(KEYS[1], fields({ 'limit', 'items', 'v' }))
 local opens, closes, lobby, order, limit = ARGV[3], ARGV[4], ARGV[5], ARGV[6], ARGV[7]
 local ms = math.floor(now() / 1000)
@@ -46,7 +51,7 @@ if not m then
     'issued', ARGV[14], 'served', ARGV[15], 'calling', ARGV[17], 'granted', 0, 'left', 0, 'held', 0, 'news', news,
     'credit', 0, 'ring', '', 'recalls', 0, 'dropped', 0, 'supply', int(ms))
   for i, key in ipairs(KEYS) do
-    if i ~= 1 and i ~= 8 then
+    if i ~= 1 and i ~= 8 and i ~= #KEYS then
       redis.call('DEL', key)
     end
   end

@@ -9,7 +9,7 @@ var files embed.FS
 
 // Names are the scripts, without the parts that are put before them.
 func Names() []string {
-	return []string{"adopt", "apply", "balance", "bury", "control", "draw", "freeze", "grab", "join", "leave", "limit", "look", "presence", "ready", "release", "tick"}
+	return []string{"adopt", "apply", "balance", "bury", "control", "draw", "erase", "freeze", "grab", "join", "leave", "limit", "look", "presence", "ready", "release", "tick"}
 }
 
 // Source is the complete text of a script. For the embedded Redis, which has no run id, it is compiled with a constant

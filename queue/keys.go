@@ -41,6 +41,8 @@ type keys struct {
 	news    string // stream, capped: what each tick tells the nodes
 	audit   string // string: what the regular audit found last; it expires
 	limit   string // prefix of the lists of the limits
+
+	archived string // string: the sale was archived a while ago, and none of the others may be made again; it expires
 }
 
 func keysOf(sale string) keys {
@@ -72,6 +74,8 @@ func keysOf(sale string) keys {
 		news:    prefix + "news",
 		audit:   prefix + "audit",
 		limit:   prefix + "limit:",
+
+		archived: prefix + "archived",
 	}
 }
 
@@ -81,7 +85,7 @@ func (k keys) userLimit(user string) string { return k.limit + "u:" + user }
 // addressLimit holds the moments of the last requests from an address.
 func (k keys) addressLimit(address string) string { return k.limit + "a:" + address }
 
-// all lists the keys that a sale has one of; those of the limits are one for each user.
+// all lists the keys that a sale has one of while it is here; those of the limits are one for each user.
 func (k keys) all() []string {
 	return []string{
 		k.meta, k.stock, k.seats, k.turns, k.gone, k.conn, k.away, k.recall, k.nodes, k.lost, k.leaves, k.draw, k.dropout,

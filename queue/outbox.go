@@ -45,11 +45,15 @@ func (o *Outbox) Read(ctx context.Context, max int, block time.Duration) ([]Entr
 			Count: int64(max), Block: block,
 		}).Result()
 		switch {
-		case errors.Is(err, redis.Nil):
+		case errors.Is(err, redis.Nil), redis.HasErrorPrefix(err, "UNBLOCKED"): // by the end of the stream
 			return nil, nil
 		case err != nil && noGroup(err) && attempt == 0:
-			if err := o.create(ctx); err != nil {
+			made, err := o.create(ctx)
+			if err != nil {
 				return nil, err
+			}
+			if !made {
+				return nil, rest(ctx, block)
 			}
 			continue
 		case err != nil:
@@ -68,7 +72,8 @@ func (o *Outbox) Claim(ctx context.Context, minIdle time.Duration, max int) ([]E
 		Stream: keysOf(o.sale).outbox, Group: relayGroup, Consumer: o.consumer, MinIdle: minIdle, Start: "0", Count: int64(max),
 	}).Result()
 	if err != nil && noGroup(err) {
-		return nil, o.create(ctx)
+		_, err := o.create(ctx)
+		return nil, err
 	}
 	if err != nil {
 		return nil, fmt.Errorf("claim from the outbox of sale %s: %w", o.sale, err)
@@ -93,13 +98,34 @@ func (o *Outbox) Done(ctx context.Context, ids []string) error {
 	return nil
 }
 
-// create makes the group, from the start of the stream: a group that was lost must not skip what waits in it.
-func (o *Outbox) create(ctx context.Context) error {
-	err := o.q.rdb.XGroupCreateMkStream(ctx, keysOf(o.sale).outbox, relayGroup, "0").Err()
-	if err != nil && !redis.HasErrorPrefix(err, "BUSYGROUP") {
-		return fmt.Errorf("create the relay group of sale %s: %w", o.sale, err)
+// create makes the group, from the start of the stream: a group that was lost must not skip what waits in it. Of a sale
+// that is archived it makes none: its relays end a moment later, and must not leave a stream behind.
+func (o *Outbox) create(ctx context.Context) (made bool, err error) {
+	k := keysOf(o.sale)
+	archived, err := o.q.rdb.Exists(ctx, k.archived).Result()
+	if err != nil {
+		return false, fmt.Errorf("look whether sale %s is archived: %w", o.sale, err)
 	}
-	return nil
+	if archived > 0 {
+		return false, nil
+	}
+	err = o.q.rdb.XGroupCreateMkStream(ctx, k.outbox, relayGroup, "0").Err()
+	if err != nil && !redis.HasErrorPrefix(err, "BUSYGROUP") {
+		return false, fmt.Errorf("create the relay group of sale %s: %w", o.sale, err)
+	}
+	return true, nil
+}
+
+// rest waits as long as a reading would that finds nothing.
+func rest(ctx context.Context, block time.Duration) error {
+	timer := time.NewTimer(max(0, block))
+	defer timer.Stop()
+	select {
+	case <-timer.C:
+		return nil
+	case <-ctx.Done():
+		return ctx.Err()
+	}
 }
 
 // entries reads what the grab script wrote. An entry that somebody else put there cannot be read; it stays, is logged

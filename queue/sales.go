@@ -146,7 +146,7 @@ func (q *Queue) apply(ctx context.Context, sale Sale, mode string, reach Reach) 
 		args = append(args, item.ID, item.Stock)
 	}
 	v, err := q.run(ctx, "apply", []string{k.meta, k.stock, k.seats, k.turns, k.winners, k.past, k.gone, k.news, k.lost, k.dropout,
-		k.codes, k.conn, k.away, k.recall, k.nodes, k.leaves, k.draw, k.leavers, k.used, k.coded, k.address, k.ranks}, args)
+		k.codes, k.conn, k.away, k.recall, k.nodes, k.leaves, k.draw, k.leavers, k.used, k.coded, k.address, k.ranks, k.archived}, args)
 	if err != nil {
 		return err
 	}
@@ -159,6 +159,8 @@ func (q *Queue) apply(ctx context.Context, sale Sale, mode string, reach Reach) 
 	case -2:
 		row = r.list(v, 3)
 		return errSold(r.text(row[1]), r.int(row[2]))
+	case -3:
+		return ErrArchived(sale.ID)
 	default:
 		r.fail("a known code was expected", code)
 	}

@@ -113,7 +113,8 @@ type adminView struct {
 	Served   *int64           `json:"served,omitempty"` // the cursor
 	Issued   *int64           `json:"issued,omitempty"` // the last number given
 	Epoch    *int64           `json:"epoch,omitempty"`
-	Rate     *float64         `json:"rate,omitempty"` // turns given a second, as seen lately
+	Rate     *float64         `json:"rate,omitempty"`     // turns given a second, as seen lately
+	Archived *queue.Archive   `json:"archived,omitempty"` // absent = it is not
 }
 
 // adminItem is an item with its total and what is left of it.
@@ -177,10 +178,17 @@ func stateAt(sale queue.Sale, now time.Time) queue.State {
 	return queue.Scheduled
 }
 
-// adminSales is GET /admin/sales.
+// adminSales is GET /admin/sales: those that are not archived, or with ?archived=true the others.
 func (s *Server) adminSales(c echo.Context) error {
 	ctx, cancel := context.WithTimeout(c.Request().Context(), readTimeout)
 	defer cancel()
+	archived, err := boolParam(c, "archived")
+	if err != nil {
+		return err
+	}
+	if archived {
+		return s.archivedSales(ctx, c)
+	}
 	sales, err := s.opts.Sales.Sales(ctx)
 	if err != nil {
 		return err
@@ -206,6 +214,13 @@ func (s *Server) adminSale(c echo.Context) error {
 	sale, err := s.opts.Sales.Sale(ctx, id)
 	if err != nil {
 		return err
+	}
+	archive, err := s.opts.Sales.Archive(ctx, id)
+	if err != nil {
+		return err
+	}
+	if archive != nil {
+		return c.JSON(http.StatusOK, s.viewOfArchived(sale, archive))
 	}
 	// A sale that was just applied is read first, so that its figures are there. Without Redis the settings still are.
 	_, _ = s.snapshot(ctx, id)

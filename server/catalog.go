@@ -23,25 +23,41 @@ type catalog struct {
 	store SaleStore
 	now   func() time.Time
 
-	mu  sync.Mutex
-	at  time.Time
-	ids map[string]bool
+	mu       sync.Mutex
+	at       time.Time
+	ids      map[string]bool
+	archives map[string]bool
 }
 
 func newCatalog(store SaleStore, now func() time.Time) *catalog {
 	return &catalog{store: store, now: now}
 }
 
-// has says whether the database has the sale, as of a second ago at most. It may block on the database.
+// has says whether Redis ought to have the sale, because the database has it and it is not archived, as of a second ago at
+// most. It may block on the database.
 func (c *catalog) has(ctx context.Context, id string) (bool, error) {
+	there, _, err := c.look(ctx, id)
+	return there, err
+}
+
+// look says also whether the sale is archived.
+func (c *catalog) look(ctx context.Context, id string) (there, archived bool, err error) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	if c.ids == nil || c.now().Sub(c.at) >= catalogAge {
 		ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), catalogTimeout) // others wait for it too
 		defer cancel()
-		sales, err := c.store.Sales(ctx)
+		archives, err := c.store.Archives(ctx)
+		var sales []queue.Sale
+		if err == nil { // after the archives: a sale that is archived in between is then in both, and in none never
+			sales, err = c.store.Sales(ctx)
+		}
 		if err != nil {
-			return false, fmt.Errorf("look for sale %s: %w", id, err)
+			return false, false, fmt.Errorf("look for sale %s: %w", id, err)
+		}
+		c.archives = make(map[string]bool, len(archives))
+		for _, archive := range archives {
+			c.archives[archive.Sale] = true
 		}
 		c.ids = make(map[string]bool, len(sales))
 		for _, sale := range sales {
@@ -49,10 +65,10 @@ func (c *catalog) has(ctx context.Context, id string) (bool, error) {
 		}
 		c.at = c.now()
 	}
-	return c.ids[id], nil
+	return c.ids[id], c.archives[id], nil
 }
 
-// fromRedis are the settings of a sale as Redis has them: a *queue.Error NoSuchSale when there is no such sale, and
+// fromRedis are the settings of a sale as Redis has them: a *queue.Error NoSuchSale when there is no such sale, or none any more, and
 // Unavailable when there is one and Redis has lost it.
 func (s *Server) fromRedis(ctx context.Context, id string) (queue.Sale, error) {
 	if !queue.ValidID(id) {
@@ -62,10 +78,12 @@ func (s *Server) fromRedis(ctx context.Context, id string) (queue.Sale, error) {
 	if queue.CodeOf(err) != queue.NoSuchSale {
 		return sale, err
 	}
-	lost, broken := s.catalog.has(ctx, id)
+	lost, archived, broken := s.catalog.look(ctx, id)
 	switch {
 	case broken != nil:
 		return queue.Sale{}, broken
+	case archived:
+		return queue.Sale{}, errOver(id)
 	case lost:
 		return queue.Sale{}, &queue.Error{Code: queue.Unavailable, Message: "the sale is being put right; try again in a moment"}
 	}

@@ -51,7 +51,7 @@ type Change struct {
 	At      int64  // ms since the epoch
 	Who     string // whose token it was; there is one so far, "admin"
 	Address string // from where
-	Action  string // apply, open, pause, resume, close, recover, line, extend, stock
+	Action  string // apply, open, pause, resume, close, recover, line, extend, stock, archive, purge
 	Sale    string
 	Before  *queue.Sale // nil = there was none
 	After   *queue.Sale
@@ -78,6 +78,9 @@ func (s *Server) applySale(c echo.Context) error {
 	s.changing.Lock()
 	defer s.changing.Unlock()
 
+	if err := s.notArchived(ctx, id); err != nil {
+		return err
+	}
 	stored, err := found(s.opts.Sales.Sale(ctx, id))
 	if err != nil {
 		return err

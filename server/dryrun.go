@@ -18,6 +18,9 @@ func (s *Server) dryRun(c echo.Context, file *queue.SaleFile) error {
 	ctx, cancel := context.WithTimeout(c.Request().Context(), readTimeout)
 	defer cancel()
 	id := file.ID()
+	if err := s.notArchived(ctx, id); err != nil {
+		return err
+	}
 	stored, err := found(s.opts.Sales.Sale(ctx, id))
 	if err != nil {
 		return err

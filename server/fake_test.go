@@ -4,6 +4,7 @@ import (
 	"context"
 	"encoding/json"
 	"io"
+	"maps"
 	"net/http"
 	"net/http/httptest"
 	"slices"
@@ -192,9 +193,11 @@ type fakeStore struct {
 	sales  map[string]queue.Sale
 	orders []queue.Order
 	lists  int // calls of Sales
-	reach  queue.Reach
-	fail   error // of every call, when set
-	log    func(string)
+
+	archives map[string]queue.Archive // by id
+	reach    queue.Reach
+	fail     error // of every call, when set
+	log      func(string)
 }
 
 func (f *fakeStore) set(change func()) {
@@ -223,6 +226,19 @@ func (f *fakeStore) Sales(context.Context) ([]queue.Sale, error) {
 		sales = append(sales, sale)
 	}
 	return sales, f.fail
+}
+func (f *fakeStore) Archives(context.Context) ([]queue.Archive, error) {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	return slices.Collect(maps.Values(f.archives)), f.fail
+}
+func (f *fakeStore) Archive(_ context.Context, id string) (*queue.Archive, error) {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	if archive, ok := f.archives[id]; ok {
+		return &archive, f.fail
+	}
+	return nil, f.fail
 }
 func (f *fakeStore) Sale(_ context.Context, id string) (queue.Sale, error) {
 	f.mu.Lock()

@@ -78,6 +78,9 @@ func (s *Server) postGrab(c echo.Context) error {
 // nothing, made, counted, and returned when it may be told. An error after which the outcome is unknown is Unavailable.
 func (s *Server) grab(ctx context.Context, req queue.GrabRequest) (queue.Grabbed, error) {
 	sale, err := s.settings(ctx, req.Sale)
+	if isOver(err) {
+		return s.grabLate(ctx, req)
+	}
 	if err != nil {
 		return queue.Grabbed{}, err
 	}

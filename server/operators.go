@@ -27,7 +27,7 @@ func (s *Server) Operators() http.Handler {
 // operatorRoutes are the admin API. The node's limit is not for operators: they must get through when everybody else does not.
 func (s *Server) operatorRoutes(e *echo.Echo) {
 	admin := e.Group(adminAPI)
-	admin.GET("/sales", s.adminSales, s.adminOnly())
+	admin.GET("/sales", s.adminSales, s.adminOnly("archived"))
 	admin.PUT("/sales/:sale", s.applySale, s.adminOnly("dry_run"))
 	admin.GET("/sales/:sale", s.adminSale, s.adminOnly())
 	admin.POST("/sales/:sale/open", s.changeSale("open", queue.Open, line.Open), s.adminOnly())
@@ -38,6 +38,7 @@ func (s *Server) operatorRoutes(e *echo.Echo) {
 	admin.POST("/sales/:sale/extend", s.extendSale, s.adminOnly())
 	admin.POST("/sales/:sale/stock", s.changeStock, s.adminOnly())
 	admin.POST("/sales/:sale/recover", s.recoverSale, s.adminOnly())
+	admin.POST("/sales/:sale/archive", s.archiveSale, s.adminOnly("purge_users"))
 	admin.GET("/sales/:sale/audit", s.auditSale, s.adminOnly())
 	admin.GET("/sales/:sale/live", s.watchSale, s.adminOnly())
 	admin.GET("/sales/:sale/orders", s.findOrders, s.adminOnly("q", "status", "before", "limit"))

@@ -92,6 +92,9 @@ func (s *Server) patchSale(c echo.Context, action string, patch func(file map[st
 	s.changing.Lock()
 	defer s.changing.Unlock()
 	id := c.Param("sale")
+	if err := s.notArchived(ctx, id); err != nil {
+		return err
+	}
 	before, err := s.fromRedis(ctx, id)
 	if err != nil {
 		return err

@@ -49,8 +49,11 @@ type Cashier interface {
 // SaleStore is where sales outlive Redis. worker.Store is one.
 type SaleStore interface {
 	SaveSale(ctx context.Context, sale queue.Sale) error
+	// Sales returns those that are not archived, and Archives what is kept of the others; Archive is nil for one that is not.
 	Sales(ctx context.Context) ([]queue.Sale, error)
-	// Sale returns one sale, or a *queue.Error NoSuchSale.
+	Archives(ctx context.Context) ([]queue.Archive, error)
+	Archive(ctx context.Context, id string) (*queue.Archive, error)
+	// Sale returns one sale, archived or not, or a *queue.Error NoSuchSale.
 	Sale(ctx context.Context, id string) (queue.Sale, error)
 	// Reach is how far the line of a sale had got, zero for a sale that is not there.
 	Reach(ctx context.Context, id string) (queue.Reach, error)
@@ -72,6 +75,12 @@ type Snapshots interface {
 // Auditor compares the stores of a sale; what it returns is written as JSON. It reads every order of the sale.
 type Auditor interface {
 	Audit(ctx context.Context, sale string) (any, error)
+}
+
+// Archivist takes a sale that is over out of Redis, and with purge the users out of its orders. worker.Archivist is one.
+// Errors: Conflict when something of it is not over.
+type Archivist interface {
+	Archive(ctx context.Context, sale string, purge bool) error
 }
 
 // line is what the handlers need of a *queue.Queue.
@@ -119,6 +128,7 @@ type Options struct {
 	Cashier   Cashier   // nil = orders cannot be paid or cancelled here
 	Snapshots Snapshots // nil = those of the rooms that Run keeps
 	Auditor   Auditor   // nil = the audit is answered with 503
+	Archivist Archivist // nil = sales cannot be archived here
 	Draws     Draws     // nil = sales with a lottery are refused
 	AuditLog  AuditLog  // nil = changes are in the log only
 	Broker    Broker    // nil = its counts are not known

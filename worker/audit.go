@@ -2,6 +2,7 @@ package worker
 
 import (
 	"context"
+	"encoding/json"
 	"fmt"
 	"slices"
 	"time"
@@ -38,7 +39,8 @@ func NewAuditor(q *queue.Queue, store *Store, broker Broker) *Auditor {
 // Report is what an audit found. Its JSON is the answer of the admin API.
 type Report struct {
 	Sale      string         `json:"sale"`
-	At        int64          `json:"at"` // Redis time, ms since the epoch
+	Archived  bool           `json:"archived,omitempty"` // what is said of Redis and the broker is as of then
+	At        int64          `json:"at"`                 // Redis time, ms since the epoch
 	Balanced  bool           `json:"balanced"`
 	Items     []ReportItem   `json:"items"`
 	Redis     ReportRedis    `json:"redis"`
@@ -93,12 +95,16 @@ type Unmatched struct {
 	Age   int64  `json:"age_ms"` // since the grab
 }
 
-// Audit compares the stores of a sale. It reads every order once, and may run while the sale does. Errors:
+// Audit compares the stores of a sale. It reads every order once, and may run while the sale does. Of an archived sale it is
+// the last audit before that, with the database as it is now. Errors:
 // queue.NoSuchSale, queue.Unavailable when a part cannot be asked.
 func (a *Auditor) Audit(ctx context.Context, sale string) (Report, error) {
 	balance, err := a.queue.Balance(ctx, sale)
 	if err != nil {
 		if _, gone := a.queue.Sale(ctx, sale); queue.CodeOf(gone) == queue.NoSuchSale {
+			if archive, err := a.store.Archive(ctx, sale); err != nil || archive != nil {
+				return a.archived(ctx, archive, err)
+			}
 			return Report{}, gone
 		}
 		return Report{}, err
@@ -116,6 +122,28 @@ func (a *Auditor) Audit(ctx context.Context, sale string) (Report, error) {
 	if report.Outbox, err = a.queue.OutboxLen(ctx, sale); err != nil {
 		return Report{}, err
 	}
+	report.Balanced = len(report.Problems) == 0
+	return report, nil
+}
+
+// archived is the audit of an archived sale.
+func (a *Auditor) archived(ctx context.Context, archive *queue.Archive, err error) (report Report, _ error) {
+	if err == nil {
+		err = json.Unmarshal(archive.Audit, &report)
+	}
+	if err != nil {
+		return Report{}, err
+	}
+	books, err := a.store.Audit(ctx, archive.Sale)
+	if err != nil {
+		return Report{}, err
+	}
+	var balance queue.Balance
+	for _, item := range report.Items {
+		balance.Items = append(balance.Items, queue.ItemBalance{Item: item.Item, Total: item.Total, Stock: item.Stock, Winners: item.Winners})
+	}
+	report.Items, report.Problems, report.Archived = nil, []string{}, true
+	a.items(&report, balance, books)
 	report.Balanced = len(report.Problems) == 0
 	return report, nil
 }

@@ -129,6 +129,9 @@ func (r *Restorer) restore(ctx context.Context, sale queue.Sale, here bool) erro
 			why = "asked"
 		}
 	}
+	if archived, err := r.store.Archived(ctx, sale.ID); err != nil || archived {
+		return err // since the sales were listed
+	}
 	fault.Point("restore.begun")
 	began := time.Now()
 	orders := 0
@@ -147,6 +150,9 @@ func (r *Restorer) restore(ctx context.Context, sale queue.Sale, here bool) erro
 			return err
 		})
 	})
+	if queue.IsArchived(err) {
+		return nil
+	}
 	if err != nil {
 		return err
 	}
@@ -159,6 +165,12 @@ func (r *Restorer) restore(ctx context.Context, sale queue.Sale, here bool) erro
 		return err
 	} else if err := r.store.KeepReach(ctx, sale.ID, now); err != nil {
 		return err
+	}
+	// A sale that was archived while it was brought back stays out of Redis. Nothing was granted in it.
+	if archived, err := r.store.Archived(ctx, sale.ID); err != nil {
+		return err
+	} else if archived {
+		return r.queue.EraseLeftovers(ctx, sale.ID)
 	}
 	fault.Point("restore.quiet")
 	if err := r.queue.Ready(ctx, sale.ID); err != nil {

@@ -16,7 +16,7 @@ import (
 
 // SaveSale stores the settings of a sale and the totals of its items; saving the same settings again changes nothing.
 // A total below what is sold, or the removal of an item of which something is sold, is a *queue.Error Conflict, and
-// then nothing is stored.
+// then nothing is stored; so is a sale that is archived.
 func (s *Store) SaveSale(ctx context.Context, sale queue.Sale) error {
 	settings, err := json.Marshal(sale)
 	if err != nil {
@@ -25,6 +25,12 @@ func (s *Store) SaveSale(ctx context.Context, sale queue.Sale) error {
 	err = s.write(ctx, func(tx *sqlx.Tx) error {
 		if err := saveSettings(ctx, tx, sale, string(settings)); err != nil {
 			return err
+		}
+		// After the row of the sale is locked: whoever archives locks it first.
+		if archived, err := isArchived(ctx, tx, sale.ID); err != nil {
+			return err
+		} else if archived {
+			return queue.ErrArchived(sale.ID)
 		}
 		return saveItems(ctx, tx, sale)
 	})
@@ -97,10 +103,11 @@ func saveItems(ctx context.Context, tx *sqlx.Tx, sale queue.Sale) error {
 	return nil
 }
 
-// Sales returns the settings of all sales, by id.
+// Sales returns the settings of all sales that are not archived, by id: those that Redis is to have.
 func (s *Store) Sales(ctx context.Context) ([]queue.Sale, error) {
 	var rows []string
-	if err := s.db.SelectContext(ctx, &rows, "SELECT settings FROM sales ORDER BY id"); err != nil {
+	if err := s.db.SelectContext(ctx, &rows, "SELECT settings FROM sales s "+
+		"WHERE NOT EXISTS (SELECT 1 FROM archives a WHERE a.sale_id = s.id) ORDER BY id"); err != nil {
 		return nil, fmt.Errorf("read the sales: %w", err)
 	}
 	sales := make([]queue.Sale, len(rows))
@@ -112,7 +119,7 @@ func (s *Store) Sales(ctx context.Context) ([]queue.Sale, error) {
 	return sales, nil
 }
 
-// Sale returns the settings of one sale, or a *queue.Error NoSuchSale.
+// Sale returns the settings of one sale, archived or not, or a *queue.Error NoSuchSale.
 func (s *Store) Sale(ctx context.Context, id string) (queue.Sale, error) {
 	var sale queue.Sale
 	var settings string

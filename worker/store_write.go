@@ -22,6 +22,8 @@ const (
 	RejectedSoldOut = "sold_out" // not enough units are left
 	RejectedDropped = "dropped"  // it could not be written, and an operator gave up on it
 	RejectedLost    = "lost"     // Redis forgot it before anybody else knew of it
+
+	RejectedArchived = "archived" // the sale is archived, and its books are closed
 )
 
 // Written is what became of one order given to [Store.WriteOrders].
@@ -132,8 +134,11 @@ func (s *Store) writeBatch(ctx context.Context, tx *sqlx.Tx, batch map[string]qu
 // product is an item of a sale.
 type product struct{ sale, item string }
 
-// stock is what is left of a product, and how much of it one order may have. Both in units.
-type stock struct{ left, limit int64 }
+// stock is what is left of a product, and how much of it one order may have, both in units; and whether its sale is archived.
+type stock struct {
+	left, limit int64
+	archived    bool
+}
 
 // buyer is a user in a sale.
 type buyer struct{ sale, user string }
@@ -161,6 +166,8 @@ func judge(fresh []queue.Order, shelf map[product]stock, buyers map[buyer]bool, 
 		p, b := product{order.Sale, order.Item}, buyer{order.Sale, order.User}
 		verdict := Written{Order: order}
 		switch {
+		case shelf[p].archived:
+			verdict.Reason = RejectedArchived
 		case order.Qty > shelf[p].limit:
 			verdict.Reason = RejectedLimit
 		case buyers[b]:
@@ -209,8 +216,9 @@ func (s *Store) shelf(ctx context.Context, tx *sqlx.Tx, orders []queue.Order) (m
 	}
 	shelf := map[product]stock{}
 	err := inChunks(slices.Sorted(maps.Keys(sales)), s.dialect.maxParams, func(ids []string) error {
-		query, args, err := sqlx.In("SELECT i.sale_id, i.item_id, i.total - i.sold AS units, s.order_limit "+
-			"FROM items i JOIN sales s ON s.id = i.sale_id WHERE i.sale_id IN (?)", ids)
+		query, args, err := sqlx.In("SELECT i.sale_id, i.item_id, i.total - i.sold AS units, s.order_limit, "+
+			"CASE WHEN a.sale_id IS NULL THEN 0 ELSE 1 END AS archived FROM items i JOIN sales s ON s.id = i.sale_id "+
+			"LEFT JOIN archives a ON a.sale_id = i.sale_id WHERE i.sale_id IN (?)", ids)
 		if err != nil {
 			return err
 		}
@@ -219,13 +227,15 @@ func (s *Store) shelf(ctx context.Context, tx *sqlx.Tx, orders []queue.Order) (m
 			Item  string `db:"item_id"`
 			Units int64  `db:"units"`
 			Limit int64  `db:"order_limit"`
+
+			Archived bool `db:"archived"`
 		}
 		if err := tx.SelectContext(ctx, &rows, tx.Rebind(query), args...); err != nil {
 			return err
 		}
 		for _, row := range rows {
 			sales[row.Sale] = true
-			shelf[product{row.Sale, row.Item}] = stock{left: row.Units, limit: row.Limit}
+			shelf[product{row.Sale, row.Item}] = stock{left: row.Units, limit: row.Limit, archived: row.Archived}
 		}
 		return nil
 	})

@@ -84,7 +84,8 @@ func (s *Sweeper) expire(ctx context.Context, at int64) error {
 	}
 }
 
-// finish settles all pending moves. Those of a sale that Redis does not have, or that recovers, stay for later.
+// finish settles all pending moves. Those of a sale that Redis does not have, or that recovers, stay for later; of one that is
+// archived there is nobody to tell.
 func (s *Sweeper) finish(ctx context.Context) error {
 	for after := int64(0); ; {
 		moves, err := s.store.Moves(ctx, after, sweepPage)
@@ -98,9 +99,26 @@ func (s *Sweeper) finish(ctx context.Context) error {
 			after = move.ID
 		}
 		for sale, orders := range orders {
-			if err := settle(ctx, s.queue, s.store, sale, orders); err != nil && !isAnswer(err) {
+			err := settle(ctx, s.queue, s.store, sale, orders)
+			if isAnswer(err) {
+				err = s.close(ctx, sale, orders)
+			}
+			if err != nil {
 				return err
 			}
 		}
 	}
+}
+
+// close marks the moves of orders as done, if their sale is archived.
+func (s *Sweeper) close(ctx context.Context, sale string, orders []queue.Order) error {
+	archive, err := s.store.Archive(ctx, sale)
+	if err != nil || archive == nil || archive.Done == 0 {
+		return err
+	}
+	ids := make([]string, len(orders))
+	for i, order := range orders {
+		ids[i] = order.ID
+	}
+	return s.store.MoveDone(ctx, ids)
 }

@@ -61,11 +61,17 @@ func newAPIClient(base, token string) (*apiClient, error) {
 // do sends one request and returns the body of a 2xx answer. Path segments are escaped here. Every error is a sentence
 // for the person at the terminal: a *problem when the server said what is wrong.
 func (c *apiClient) do(ctx context.Context, method string, path []string, contentType string, body []byte) ([]byte, error) {
+	return c.ask(ctx, method, path, nil, contentType, body)
+}
+
+// ask is do with a query.
+func (c *apiClient) ask(ctx context.Context, method string, path []string, query url.Values, contentType string, body []byte) ([]byte, error) {
 	escaped := make([]string, len(path))
 	for i, segment := range path {
 		escaped[i] = url.PathEscape(segment)
 	}
 	target := c.base.JoinPath(escaped...)
+	target.RawQuery = query.Encode()
 	req, err := http.NewRequestWithContext(ctx, method, target.String(), bytes.NewReader(body))
 	if err != nil {
 		return nil, fmt.Errorf("make a request to %s: %w", target.Redacted(), cause(err))
@@ -97,7 +103,12 @@ func (c *apiClient) do(ctx context.Context, method string, path []string, conten
 
 // get is do with GET and decodes the answer into out; the raw answer is returned for --json.
 func (c *apiClient) get(ctx context.Context, out any, path ...string) ([]byte, error) {
-	answer, err := c.do(ctx, http.MethodGet, path, "", nil)
+	return c.find(ctx, out, nil, path...)
+}
+
+// find is get with a query.
+func (c *apiClient) find(ctx context.Context, out any, query url.Values, path ...string) ([]byte, error) {
+	answer, err := c.ask(ctx, http.MethodGet, path, query, "", nil)
 	if err != nil {
 		return nil, err
 	}

@@ -30,6 +30,9 @@ type workerFlags struct {
 	OrderBatch  int `default:"500" help:"Orders written in one transaction at most."`
 	RelayWindow int `default:"1000" help:"Orders of a sale that may be on their way to the broker at once."`
 
+	ArchiveAfter    time.Duration `default:"0" placeholder:"DURATION" help:"How long after its end a sale of which nothing is left to do is archived by itself, like 24h; 0 is only by sluice sale archive."`
+	PurgeUsersAfter time.Duration `default:"0" placeholder:"DURATION" help:"How long after it was archived the users of a sale's orders are replaced by pseudonyms for good, like 2160h; 0 is only by sluice sale archive --purge-users."`
+
 	PauseOnImbalance bool `default:"true" negatable:"" help:"Pause a sale whose books do not add up in the regular audit."`
 }
 
@@ -87,7 +90,7 @@ func (n *node) start(ctx context.Context, fn func(context.Context)) {
 	n.running.Go(func() { fn(ctx) })
 }
 
-// work starts the relays and writers, the sweeper of holds and the regular audit. It returns at once.
+// work starts the relays and writers, the sweeper of holds, the regular audit and the archivist. It returns at once.
 func (n *node) work(ctx context.Context, f workerFlags, notifier *worker.Notifier) {
 	w := worker.New(worker.Options{
 		Queue: n.backends.queue, Store: n.backends.store, Broker: n.backends.broker(), Notifier: notifier,
@@ -96,6 +99,9 @@ func (n *node) work(ctx context.Context, f workerFlags, notifier *worker.Notifie
 	n.start(ctx, w.Run)
 	auditor := worker.NewAuditor(n.backends.queue, n.backends.store, n.backends.broker())
 	n.start(ctx, worker.NewInspector(n.backends.queue, auditor, n.name, f.PauseOnImbalance, n.log, n.registry).Run)
+	n.start(ctx, worker.NewArchivist(n.backends.queue, n.backends.store, n.backends.broker(), worker.ArchivistOptions{
+		Node: n.name, ArchiveAfter: f.ArchiveAfter, PurgeAfter: f.PurgeUsersAfter,
+	}, n.log).Run)
 	n.start(ctx, worker.NewSweeper(n.backends.queue, n.backends.store, n.log, n.registry).Run)
 }
 
@@ -116,8 +122,9 @@ func (n *node) serve(ctx context.Context, f serverSettings, notifier *worker.Not
 	opts := server.Options{
 		Queue: n.backends.queue, Orders: n.backends.store, Sales: n.backends.store, Hub: n.hub, Node: n.name,
 		Cashier: worker.NewCashier(n.backends.queue, n.backends.store, n.log), WebhookSecrets: f.webhook,
-		Auditor: auditor{worker.NewAuditor(n.backends.queue, n.backends.store, n.backends.broker())},
-		Secrets: f.secrets, Auth: f.auth, Keys: keys, Issuer: f.JWTIssuer, Audiences: f.JWTAudience, Leeway: f.JWTLeeway,
+		Archivist: worker.NewArchivist(n.backends.queue, n.backends.store, n.backends.broker(), worker.ArchivistOptions{Node: n.name}, n.log),
+		Auditor:   auditor{worker.NewAuditor(n.backends.queue, n.backends.store, n.backends.broker())},
+		Secrets:   f.secrets, Auth: f.auth, Keys: keys, Issuer: f.JWTIssuer, Audiences: f.JWTAudience, Leeway: f.JWTLeeway,
 		PassIssuer: f.PassIssuer, AdminToken: f.admin, Origins: f.Origins, TrustedProxies: f.TrustedProxies,
 		AuditLog: auditLog{n.backends.store}, Draws: n.backends.store, Broker: n.backends.broker(), ConnsSeat: f.ConnsSeat,
 		ConnsAddress: f.ConnsAddress, AdminApart: f.AdminListen != "", Secure: f.TLSCert != "",

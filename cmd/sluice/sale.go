@@ -8,6 +8,7 @@ import (
 	"fmt"
 	"io"
 	"net/http"
+	"net/url"
 	"os"
 	"path/filepath"
 	"strings"
@@ -29,6 +30,7 @@ type saleCmd struct {
 	Line    saleLineCmd    `cmd:"" help:"Change how fast a running sale gives turns."`
 	Extend  saleExtendCmd  `cmd:"" help:"Change until when a sale lasts."`
 	Stock   saleStockCmd   `cmd:"" help:"Change how many units of an item there are in total."`
+	Archive saleArchiveCmd `cmd:"" help:"Take a sale that is over out of Redis, and keep its orders."`
 	Recover saleRecoverCmd `cmd:"" help:"Put a sale right in Redis from its orders, as after a loss."`
 }
 
@@ -155,7 +157,10 @@ func saleFileType(file string, data []byte) string {
 }
 
 // saleListCmd is `sluice sale list`.
-type saleListCmd struct{ saleFlags }
+type saleListCmd struct {
+	saleFlags
+	Archived bool `help:"List those that were archived instead."`
+}
 
 // Help is shown below the flags.
 func (*saleListCmd) Help() string { return "Example:\n\n    sluice sale list" }
@@ -167,7 +172,11 @@ func (c *saleListCmd) Run(ctx context.Context, std *stdio) error {
 		return err
 	}
 	var list saleList
-	answer, err := client.get(ctx, &list, salesPath()...)
+	var query url.Values
+	if c.Archived {
+		query = url.Values{"archived": {"true"}}
+	}
+	answer, err := client.find(ctx, &list, query, salesPath()...)
 	if err != nil {
 		return fmt.Errorf("list the sales: %w", err)
 	}

@@ -37,6 +37,12 @@ type saleView struct {
 	Access  queue.Access `json:"access"`
 	Waiting *int64       `json:"waiting"`
 	Turns   *int64       `json:"turns"`
+
+	Archived *struct {
+		At     wireTime `json:"at"`
+		Purge  bool     `json:"purge"`
+		Purged wireTime `json:"purged"`
+	} `json:"archived"`
 }
 
 // itemView is one item of a saleView.
@@ -144,6 +150,16 @@ func printSale(out io.Writer, sale saleView, now time.Time) error {
 	}
 	if rules := accessWords(sale.Access); rules != "" {
 		line("access", "%s", rules)
+	}
+	if a := sale.Archived; a != nil {
+		users := ""
+		if a.Purge {
+			users = ", its users are being purged"
+		}
+		if !a.Purged.IsZero() {
+			users = ", its users were purged"
+		}
+		line("archived", "%s%s", localAndRelative(a.At.Time, now), users)
 	}
 	if sale.Waiting != nil || sale.Turns != nil {
 		line("now", "%s waiting, %s with a turn", figure(sale.Waiting), figure(sale.Turns))

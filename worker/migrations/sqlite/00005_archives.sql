@@ -1,0 +1,16 @@
+-- +goose Up
+-- The sales that were taken out of Redis. From the moment that a row is here nothing brings its sale back; done_at is when Redis
+-- was rid of it. report is the last audit, and version that of the settings which it judged. Users are replaced by names that a key
+-- makes of them, order by order; purge_after is how far that is, and the key is kept only until it is done.
+
+CREATE TABLE archives (
+    sale_id     TEXT    NOT NULL PRIMARY KEY,
+    begun_at    INTEGER NOT NULL,
+    done_at     INTEGER NOT NULL DEFAULT 0,
+    version     INTEGER NOT NULL,
+    report      TEXT    NOT NULL,
+    purge_asked INTEGER NOT NULL DEFAULT 0,
+    purge_key   TEXT    NOT NULL DEFAULT '',
+    purge_after TEXT    NOT NULL DEFAULT '',
+    purged_at   INTEGER NOT NULL DEFAULT 0
+) STRICT;
