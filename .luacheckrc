@@ -18,7 +18,7 @@ local common = with(redis, {
   'run_id',
   -- common.lua
   'now', 'int', 'read', 'STATE', 'fields', 'sorts', 'undrawn', 'state', 'GAP', 'stopped', 'left', 'stock_state', 'tell',
-  'mark_of', 'mark_parts', 'refused', 'figures', 'supplied',
+  'mark_of', 'mark_parts', 'traces_of', 'tell_order', 'refused', 'figures', 'supplied',
 })
 local known = with(common, {
   -- line.lua

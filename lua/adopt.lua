@@ -3,17 +3,18 @@
 -- units. Running it again changes nothing but that the news are told again.
 --
 -- KEYS  1 meta, 2 stock, 3 winners, 4 past, 5 news
--- ARGV  1 '1' to announce the orders to their shoppers, or '0', then for each order: user, order id, item, qty, at,
---       pay_by ('0' = needs no payment, or is paid), request id, status
+-- ARGV  1 '1' to announce the orders to their shoppers, or '0', 2 the traces of those that are followed (see
+--       traces_of), then for each order: user, order id, item, qty, at, pay_by ('0' = needs no payment, or is paid),
+--       request id, status
 -- returns  for each order 0 marked, 1 marked now and its stock taken, 2 not enough stock, 3 released before, 4 the user
 --          holds another order; nothing at all when the sale is not here
 local m = read(KEYS[1], { 'held', 'news' })
 if not m then
   return {}
 end
-local replies = {}
-for i = 1, (#ARGV - 1) / 8 do
-  local a = 1 + 8 * (i - 1)
+local replies, traces = {}, traces_of(ARGV[2])
+for i = 1, (#ARGV - 2) / 8 do
+  local a = 2 + 8 * (i - 1)
   local user, order, item, qty = ARGV[a + 1], ARGV[a + 2], ARGV[a + 3], tonumber(ARGV[a + 4])
   local at, pay_by, request, status = ARGV[a + 5], ARGV[a + 6], ARGV[a + 7], ARGV[a + 8]
   local mark = redis.call('HGET', KEYS[3], user)
@@ -41,7 +42,7 @@ for i = 1, (#ARGV - 1) / 8 do
     reply = 1
   end
   if ARGV[1] == '1' and reply ~= 3 then
-    tell(KEYS[1], KEYS[5], 't', 'order', 'u', user, 's', status, 'm', now_marked)
+    tell_order(KEYS[1], KEYS[5], user, status, now_marked, traces[i])
   end
   replies[i] = reply
 end

@@ -123,6 +123,24 @@ local function tell(meta, news, ...)
   redis.call('XADD', news, 'MAXLEN', '~', 20000, int(id) .. '-0', ...)
 end
 
+-- tell_order tells of an order's status; who follows it hears of it in the same entry.
+local function tell_order(meta, news, user, status, mark, trace)
+  if trace then
+    tell(meta, news, 't', 'order', 'u', user, 's', status, 'm', mark, 'c', trace)
+  else
+    tell(meta, news, 't', 'order', 'u', user, 's', status, 'm', mark)
+  end
+end
+
+-- traces_of reads which entries of a call somebody follows: the number of each and its context, `3 00-…,17 00-…`.
+local function traces_of(text)
+  local traces = {}
+  for i, context in string.gmatch(text, '(%d+) ([^,]+)') do
+    traces[tonumber(i)] = context
+  end
+  return traces
+end
+
 -- mark_of returns the value that the winners hash keeps for an order. The request id comes last because it alone may
 -- hold any character.
 local function mark_of(order, item, qty, at, pay_by, request)

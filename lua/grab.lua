@@ -18,7 +18,8 @@
 -- KEYS  1 meta, 2 stock, 3 seats, 4 turns, 5 winners, 6 past, 7 outbox, 8 away, 9 draw, then the limit keys of each
 --       grab
 -- ARGV  1 user limit, 2 its window, 3 address limit, 4 its window (microseconds), 5 the longest outbox that takes
---       orders of a sale without a line (0 = any), then for each grab: user, item, qty, request id, order id
+--       orders of a sale without a line (0 = any), 6 the traces of those grabs that are followed (see traces_of), then
+--       for each grab: user, item, qty, request id, order id
 -- returns  {ms, state, stock state before the call}, then for each grab
 --          {0, mark, 0 | 1 replayed | 2 replayed and released since}; {-1, mark} has a live order;
 --          {-2, units left of the item, stock state}; {-3} no turn; {-4} not open; {-5, which limit, microseconds to
@@ -39,7 +40,7 @@ local jam = tonumber(ARGV[5])
 local room = (m.order ~= 'off' or jam == 0) and math.huge or jam - redis.call('XLEN', KEYS[7])
 
 local users, known = {}, {}
-for a = 6, #ARGV, 5 do
+for a = 7, #ARGV, 5 do
   if not known[ARGV[a]] then
     known[ARGV[a]] = true
     users[#users + 1] = ARGV[a]
@@ -90,8 +91,9 @@ local limits = ARGV[1] ~= '0' or ARGV[3] ~= '0'
 
 -- What the call changes.
 local won, sold, holds, used, spent = {}, {}, 0, {}, {}
+local traces, followed = traces_of(ARGV[6]), {}
 
-local function grab(user, item, qty, request, order)
+local function grab(user, item, qty, request, order, trace)
   local mark = marks[user]
   if mark then
     local _, _, _, _, _, before = mark_parts(mark)
@@ -137,6 +139,7 @@ local function grab(user, item, qty, request, order)
   marks[user] = mark
   won[#won + 1] = user
   won[#won + 1] = mark
+  followed[user] = trace
   units[item] = rest - qty
   sold[item] = (sold[item] or 0) + qty
   if hold > 0 then
@@ -153,7 +156,12 @@ end
 local function write()
   redis.call('HSET', KEYS[5], unpack(won))
   for i = 1, #won, 2 do
-    redis.call('XADD', KEYS[7], '*', 'user', won[i], 'mark', won[i + 1])
+    local trace = followed[won[i]]
+    if trace then
+      redis.call('XADD', KEYS[7], '*', 'user', won[i], 'mark', won[i + 1], 'trace', trace)
+    else
+      redis.call('XADD', KEYS[7], '*', 'user', won[i], 'mark', won[i + 1])
+    end
   end
   for item, qty in pairs(sold) do
     redis.call('HINCRBY', KEYS[2], item, -qty)
@@ -169,14 +177,14 @@ local function write()
 end
 
 local replies = { { int(ms), phase, stock_state(total, held) } }
-for i = 1, (#ARGV - 5) / 5 do
-  local a = 5 + 5 * (i - 1)
+for i = 1, (#ARGV - 6) / 5 do
+  local a = 6 + 5 * (i - 1)
   local reply = limits and refused(9, i, at)
   if not reply then
     if phase == 'recovering' then
       reply = { -7 }
     else
-      reply = grab(ARGV[a + 1], ARGV[a + 2], tonumber(ARGV[a + 3]), ARGV[a + 4], ARGV[a + 5])
+      reply = grab(ARGV[a + 1], ARGV[a + 2], tonumber(ARGV[a + 3]), ARGV[a + 4], ARGV[a + 5], traces[i])
     end
   end
   replies[#replies + 1] = reply

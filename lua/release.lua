@@ -6,16 +6,17 @@
 --
 -- KEYS  1 meta, 2 stock, 3 winners, 4 past, 5 news
 -- ARGV  1 'ended' announces the orders to their shoppers, and does nothing while the sale recovers; 'recovery' does
---       neither, then for each order: user, order id, item, qty, at, pay_by, request id, status
+--       neither, 2 the traces of those that are followed (see traces_of), then for each order: user, order id,
+--       item, qty, at, pay_by, request id, status
 -- returns  for each order 1 stock given back, 0 nothing to give back; nothing at all when the sale is not here, or
 --          recovers
 local m = read(KEYS[1], { 'run' })
 if not m or (ARGV[1] == 'ended' and m.run ~= run_id()) then
   return {}
 end
-local replies = {}
-for i = 1, (#ARGV - 1) / 8 do
-  local a = 1 + 8 * (i - 1)
+local replies, traces = {}, traces_of(ARGV[2])
+for i = 1, (#ARGV - 2) / 8 do
+  local a = 2 + 8 * (i - 1)
   local user, order = ARGV[a + 1], ARGV[a + 2]
   local told = mark_of(order, ARGV[a + 3], ARGV[a + 4], ARGV[a + 5], ARGV[a + 6], ARGV[a + 7])
   local mark = redis.call('HGET', KEYS[3], user)
@@ -35,7 +36,7 @@ for i = 1, (#ARGV - 1) / 8 do
     end
   end
   if ARGV[1] == 'ended' then
-    tell(KEYS[1], KEYS[5], 't', 'order', 'u', user, 's', ARGV[a + 8], 'm', told)
+    tell_order(KEYS[1], KEYS[5], user, ARGV[a + 8], told, traces[i])
   elseif reply == 0 then
     redis.call('HSET', KEYS[4], user, told)
   end

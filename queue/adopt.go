@@ -62,8 +62,8 @@ func (q *Queue) decided(ctx context.Context, script, sale, mode string, orders [
 	codes := make([]int64, 0, len(orders))
 	for start := 0; start < len(orders); start += decidedPage {
 		part := orders[start:min(start+decidedPage, len(orders))]
-		args := make([]any, 0, 1+8*len(part))
-		args = append(args, mode)
+		args := make([]any, 0, 2+8*len(part))
+		args = append(args, mode, contexts(len(part), func(i int) string { return part[i].Trace }))
 		for _, o := range part {
 			payBy := o.PayBy
 			if o.Status == Paid {

@@ -3,6 +3,8 @@ package queue
 import (
 	"strconv"
 	"strings"
+
+	"sluice/trace"
 )
 
 // EventKind says what happened.
@@ -52,6 +54,7 @@ func (r *reply) event(sale string, v any) (id int64, e Event) {
 		e = Event{Kind: OrderChanged, User: f["u"], Order: r.mark(sale, f["u"], f["m"])}
 		if e.Order != nil {
 			e.Order.Status = OrderStatus(f["s"])
+			e.Order.Trace = trace.Valid(f["c"])
 		}
 	default:
 		r.fail("a known kind of news was expected", f["t"]+" in "+strconv.FormatInt(id, 10))

@@ -3,6 +3,7 @@ package queue
 import (
 	"context"
 	"errors"
+	"slices"
 	"sync"
 	"time"
 )
@@ -90,15 +91,16 @@ func (g *gather[A, R]) next(batch []request[A, R]) []request[A, R] {
 
 // fly makes calls until nobody waits.
 func (g *gather[A, R]) fly() {
-	batch := make([]request[A, R], 0, g.most)
-	args := make([]A, 0, g.most)
+	// They grow with what comes: room for the most would cost a lone grab 70 KB.
+	var batch []request[A, R]
+	var args []A
 	for {
 		if batch = g.next(batch); len(batch) == 0 {
 			return
 		}
 		now := time.Now()
 		kept := batch[:0]
-		args = args[:0]
+		args = slices.Grow(args[:0], len(batch))
 		for _, r := range batch {
 			if !r.by.IsZero() && now.After(r.by) {
 				var zero R

@@ -9,6 +9,7 @@ import (
 	"github.com/google/uuid"
 
 	"sluice/fault"
+	"sluice/trace"
 )
 
 // GrabRequest asks for units of one item.
@@ -19,6 +20,7 @@ type GrabRequest struct {
 	Item      string
 	Qty       int64
 	RequestID string // made by the shopper; a repeat with the same one gets the first answer
+	Trace     string // what this is a part of, see package trace; "" = nobody follows it
 
 	// NewOrderID makes the id that the order will have, a UUIDv7 that no other order has; nil = any.
 	NewOrderID func(sale, user string) (string, error)
@@ -105,12 +107,14 @@ func (q *Queue) grabBatch(ctx context.Context, sale string, calls []grabCall) ([
 	q.metrics.batch.Observe(float64(len(calls)))
 	k := keysOf(sale)
 	names := []string{k.meta, k.stock, k.seats, k.turns, k.winners, k.past, k.outbox, k.away, k.draw}
-	args := append(q.limitArgs(), q.opts.OutboxLimit)
+	spans := q.follow(trace.GrabScript, len(calls), func(i int) string { return calls[i].Trace })
+	args := append(q.limitArgs(), q.opts.OutboxLimit, spans.contexts())
 	for _, c := range calls {
 		names = q.limitKeys(names, k, c.User, c.Address)
 		args = append(args, c.User, c.Item, c.Qty, c.RequestID, c.order)
 	}
 	grabbed, errs := make([]Grabbed, len(calls)), make([]error, len(calls))
+	defer spans.end(errs)
 	fault.Point("grab.asked")
 	v, err := q.run(ctx, "grab", names, args)
 	fault.Point("grab.taken")

@@ -7,6 +7,8 @@ import (
 	"slices"
 	"strconv"
 	"time"
+
+	"sluice/trace"
 )
 
 // Join gives the user a seat, or returns the one held. With Resume it only returns what is held: Missed or NoSeat tell
@@ -31,7 +33,10 @@ func (q *Queue) JoinLater(req JoinRequest, within time.Duration, then func(Seat,
 }
 
 func (q *Queue) joinBatch(ctx context.Context, sale string, reqs []JoinRequest) ([]Seat, []error) {
-	return q.joinAt(ctx, sale, 0, reqs)
+	spans := q.follow(trace.JoinScript, len(reqs), func(i int) string { return reqs[i].Trace })
+	seats, errs := q.joinAt(ctx, sale, 0, reqs)
+	spans.end(errs)
+	return seats, errs
 }
 
 // judgeRounds bounds how often joins are judged again because the settings changed meanwhile.

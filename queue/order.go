@@ -42,4 +42,8 @@ type Order struct {
 	CreatedAt int64
 	PayBy     int64 // when the hold ends; 0 = the order needs no payment
 	PaidAt    int64 // 0 = not paid
+
+	// Trace is what happens to the order just now as a part of something that is followed, see package trace. It goes along
+	// through outbox, broker and news, and is stored nowhere; "" = nobody follows it.
+	Trace string
 }

@@ -8,6 +8,8 @@ import (
 	"time"
 
 	"github.com/redis/go-redis/v9"
+
+	"sluice/trace"
 )
 
 // relayGroup is the consumer group that all relays of a sale share.
@@ -144,6 +146,8 @@ func (o *Outbox) entries(messages []redis.XMessage) []Entry {
 				"sale", o.sale, "entry", m.ID, "error", r.err)
 			continue
 		}
+		context, _ := m.Values["trace"].(string) // most have none
+		order.Trace = trace.Valid(context)
 		entries = append(entries, Entry{ID: m.ID, Order: *order})
 	}
 	return entries

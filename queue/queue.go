@@ -15,6 +15,7 @@ import (
 	"github.com/redis/go-redis/v9"
 
 	"sluice/lua"
+	"sluice/trace"
 )
 
 // Options of a Queue. The zero value works on a real Redis, without limits.
@@ -25,6 +26,7 @@ type Options struct {
 	AddressLimit Rate                  // joins and grabs from one address in one sale, and what Allow counts of one address
 	Blocking     redis.UniversalClient // for reads that wait, so that they never hold the connections of the others; nil = the same client
 	OutboxLimit  int64                 // orders in the outbox of a sale beyond which no turn is given and nothing is sold without one; 0 = any number
+	Tracer       *trace.Tracer         // follows the calls of joins and grabs; nil = none
 	Embedded     bool                  // the Redis is the embedded one, which has no run id
 }
 

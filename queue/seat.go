@@ -58,6 +58,7 @@ type JoinRequest struct {
 	Epoch   int64  // of that token: a ticket of the epoch before this one is taken back
 	Called  bool   // the seat is known to have had a turn, and is to have one again
 	Leaf    []byte // the entry, 32 bytes, should it be one of a lottery
+	Trace   string // what this is a part of, see package trace; "" = nobody follows it
 
 	// What a new seat may depend on; see Access.
 	Peer   netip.Addr // the client's own address, for the lists; the zero value is on none

@@ -109,7 +109,7 @@ func (w *Watcher) Run(ctx context.Context) error {
 		if failed := err != nil; failed != failing {
 			failing = failed
 			if failed {
-				w.log.Error("the line cannot be read; shoppers keep their places and see nothing new until it can", "err", err)
+				w.log.Error("the line cannot be read; shoppers keep their places and see nothing new until it can", "error", err)
 			} else {
 				w.log.Info("the line can be read again")
 			}

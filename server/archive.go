@@ -61,7 +61,8 @@ func (s *Server) lastOf(ctx context.Context, id string) (*queue.Snapshot, error)
 // grabLate is a grab in an archived sale. An answer already given still comes first, from the order that it made; everybody
 // else hears that the sale is closed. Since it costs a reading of the database, it counts against the limits.
 func (s *Server) grabLate(ctx context.Context, req queue.GrabRequest) (queue.Grabbed, error) {
-	if err := s.line.Allow(ctx, req.User, req.Address); err != nil {
+	left, err := s.line.Allow(ctx, req.User, req.Address)
+	if err != nil {
 		s.countLimited(err)
 		return queue.Grabbed{}, err
 	}
@@ -73,15 +74,15 @@ func (s *Server) grabLate(ctx context.Context, req queue.GrabRequest) (queue.Gra
 	}
 	for _, order := range orders {
 		if order.RequestID == req.RequestID {
-			return queue.Grabbed{Result: queue.Success, Order: &order, Replay: true, Ended: !order.Status.Live()}, nil
+			return queue.Grabbed{Result: queue.Success, Order: &order, Replay: true, Ended: !order.Status.Live(), Allowance: left}, nil
 		}
 	}
 	for _, order := range orders {
 		if order.Status.Live() {
-			return queue.Grabbed{Result: queue.Already, Order: &order}, nil
+			return queue.Grabbed{Result: queue.Already, Order: &order, Allowance: left}, nil
 		}
 	}
-	return queue.Grabbed{Result: queue.NotOpen, State: queue.Closed}, nil
+	return queue.Grabbed{Result: queue.NotOpen, State: queue.Closed, Allowance: left}, nil
 }
 
 // archiveSale is POST /admin/sales/{sale}/archive: a sale that is over is taken out of Redis, and with ?purge_users=true its

@@ -11,6 +11,7 @@ import (
 
 	"sluice/fault"
 	"sluice/queue"
+	"sluice/trace"
 )
 
 // maxRequestID is how long a request id may be, in bytes.
@@ -75,7 +76,7 @@ func (s *Server) postGrab(c echo.Context) error {
 }
 
 // grab is a grab from any client, socket or not: it is checked against the sale's settings, so that nonsense costs Redis
-// nothing, made, counted, and returned when it may be told. An error after which the outcome is unknown is Unavailable.
+// nothing, made, counted, and returned when it may be told. Its Trace is what it is linked to. An error after which the outcome is unknown is Unavailable.
 func (s *Server) grab(ctx context.Context, req queue.GrabRequest) (queue.Grabbed, error) {
 	sale, err := s.settings(ctx, req.Sale)
 	if isOver(err) {
@@ -87,6 +88,28 @@ func (s *Server) grab(ctx context.Context, req queue.GrabRequest) (queue.Grabbed
 	if err := checkGrab(sale, &req); err != nil {
 		return queue.Grabbed{}, err
 	}
+	span := s.opts.Tracer.Begin(trace.Grab, req.Trace)
+	if !span.On() {
+		req.Trace = ""
+		return s.take(ctx, req)
+	}
+	span.Set(trace.Sale, req.Sale)
+	span.Set(trace.Item, req.Item)
+	span.Set(trace.Request, req.RequestID)
+	req.Trace = span.Context()
+	grabbed, err := s.take(ctx, req)
+	if err == nil {
+		span.Set(trace.Result, grabbed.Result.String())
+	}
+	if grabbed.Order != nil {
+		span.Set(trace.Order, grabbed.Order.ID)
+	}
+	span.End(string(queue.CodeOf(err)))
+	return grabbed, err
+}
+
+// take is a grab that the settings allow.
+func (s *Server) take(ctx context.Context, req queue.GrabRequest) (queue.Grabbed, error) {
 	req.NewOrderID = s.newOrderID
 	began := time.Now()
 	grabbed, err := s.line.Grab(ctx, req)

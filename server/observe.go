@@ -12,8 +12,11 @@ import (
 	"sync/atomic"
 	"time"
 
+	"github.com/google/uuid"
 	"github.com/labstack/echo/v4"
 	"golang.org/x/time/rate"
+
+	"sluice/queue"
 )
 
 // Failures are logged at most this often a second, in bursts of failureLogBurst: when Redis is away every request
@@ -44,15 +47,28 @@ func (s *Server) observe(next echo.HandlerFunc) echo.HandlerFunc {
 			s.fail(err, c)
 		}
 		if ctx := c.Request().Context(); s.log.Enabled(ctx, slog.LevelDebug) {
-			s.log.LogAttrs(ctx, slog.LevelDebug, "request",
-				slog.String("request", id),
+			s.log.LogAttrs(ctx, slog.LevelDebug, "request", append(about(c, id),
 				slog.String("method", c.Request().Method),
 				slog.String("path", c.Request().URL.Path), // never the query, and never a header
 				slog.Int("status", c.Response().Status),
-				slog.Duration("took", time.Since(began)))
+				slog.Duration("took", time.Since(began)))...)
 		}
 		return nil
 	}
+}
+
+// about are the ids that a line about a request carries, as far as its route has them. What is no id is left out: it may be
+// anything.
+func about(c echo.Context, request string) []slog.Attr {
+	attrs := make([]slog.Attr, 1, 8) // room for what the caller adds
+	attrs[0] = slog.String("request", request)
+	if sale := c.Param("sale"); queue.ValidID(sale) {
+		attrs = append(attrs, slog.String("sale", sale))
+	}
+	if order := c.Param("order"); len(order) == 36 && uuid.Validate(order) == nil {
+		attrs = append(attrs, slog.String("order", order))
+	}
+	return attrs
 }
 
 // guarded is next(c), with a panic as an error that carries the stack.

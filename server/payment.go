@@ -15,6 +15,7 @@ import (
 	"github.com/labstack/echo/v4"
 
 	"sluice/queue"
+	"sluice/trace"
 )
 
 const (
@@ -41,15 +42,17 @@ func (s *Server) payOrder(c echo.Context) error {
 	if len(s.opts.WebhookSecrets) > 0 {
 		return &queue.Error{Code: queue.Forbidden, Message: "orders are paid with the payment provider, not here"}
 	}
-	return s.changeOrder(c, Cashier.Pay)
+	return s.changeOrder(c, trace.Pay, Cashier.Pay)
 }
 
 // cancelOrder is POST /orders/{order}/cancel.
-func (s *Server) cancelOrder(c echo.Context) error { return s.changeOrder(c, Cashier.Cancel) }
+func (s *Server) cancelOrder(c echo.Context) error {
+	return s.changeOrder(c, trace.Cancel, Cashier.Cancel)
+}
 
 // changeOrder moves an order of the caller forward. One that has no row yet cannot be moved: it is reserved, and whoever
 // asks again in a moment is told better.
-func (s *Server) changeOrder(c echo.Context, change func(Cashier, context.Context, string) (queue.Order, error)) error {
+func (s *Server) changeOrder(c echo.Context, step trace.Step, change func(Cashier, context.Context, string) (queue.Order, error)) error {
 	who, err := s.caller(c)
 	if err != nil {
 		return err
@@ -61,25 +64,37 @@ func (s *Server) changeOrder(c echo.Context, change func(Cashier, context.Contex
 	if err != nil {
 		return err
 	}
-	if order, err = s.change(ctx, order, change); err != nil {
+	if order, err = s.change(ctx, order, step, change); err != nil {
 		return err
 	}
 	return c.JSON(http.StatusOK, viewOfOrder(order))
 }
 
-func (s *Server) change(ctx context.Context, order queue.Order, change func(Cashier, context.Context, string) (queue.Order, error)) (queue.Order, error) {
+func (s *Server) change(ctx context.Context, order queue.Order, step trace.Step, change func(Cashier, context.Context, string) (queue.Order, error)) (queue.Order, error) {
 	switch {
 	case s.opts.Cashier == nil:
 		return order, &queue.Error{Code: queue.Unavailable, Message: "orders cannot be changed here", RetryAfter: time.Second}
 	case order.Status == queue.Reserved:
 		return order, beingWritten()
 	}
-	changed, err := change(s.opts.Cashier, ctx, order.ID)
+	span := s.opts.Tracer.Begin(step)
+	changed, err := change(s.opts.Cashier, trace.Into(ctx, span.Context()), order.ID)
+	endOrder(span, changed, err)
 	if err != nil {
 		return changed, err
 	}
 	s.opts.Snapshots.Kick(changed.Sale)
 	return changed, nil
+}
+
+// endOrder ends the span of what somebody did with an order.
+func endOrder(span trace.Span, order queue.Order, err error) {
+	if order.ID != "" {
+		span.Set(trace.Sale, order.Sale)
+		span.Set(trace.Order, order.ID)
+		span.Set(trace.Status, string(order.Status))
+	}
+	span.End(string(queue.CodeOf(err)))
 }
 
 func beingWritten() error {
@@ -125,7 +140,9 @@ func (s *Server) paymentEvent(c echo.Context) error {
 	ctx, cancel := context.WithTimeout(context.WithoutCancel(c.Request().Context()), cashierTimeout)
 	defer cancel()
 	// The provider's ids are its own: none of them may be taken for one of ours.
-	order, err := s.opts.Cashier.Payment(ctx, "event-"+event.Event, event.Order, event.Status)
+	span := s.opts.Tracer.Begin(trace.Payment)
+	order, err := s.opts.Cashier.Payment(trace.Into(ctx, span.Context()), "event-"+event.Event, event.Order, event.Status)
+	endOrder(span, order, err)
 	if queue.CodeOf(err) == queue.NoSuchOrder {
 		// Its row may be on its way. The provider gives up on one that never comes.
 		return beingWritten()

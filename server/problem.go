@@ -178,12 +178,10 @@ func (s *Server) logFailure(err error, c echo.Context) {
 	if !ok {
 		return
 	}
-	attrs := []slog.Attr{
-		slog.String("request", c.Response().Header().Get(echo.HeaderXRequestID)),
+	attrs := append(about(c, c.Response().Header().Get(echo.HeaderXRequestID)),
 		slog.String("method", c.Request().Method),
 		slog.String("route", c.Path()),
-		slog.Any("error", err),
-	}
+		slog.Any("error", err))
 	if dropped > 0 {
 		attrs = append(attrs, slog.Int64("not_logged_before", dropped))
 	}

@@ -185,6 +185,7 @@ func (g *registry) openLocked(ctx context.Context, id string) {
 		stop: cancel,
 		done: make(chan struct{}),
 	}
+	r.tracer = s.opts.Tracer
 	r.draw = func() { s.drawer.wake(id) }
 	r.turned = func(given int64) { s.counted.turned.Observe(float64(s.now().UnixMilli()-given) / 1000) }
 	g.rooms[id] = r

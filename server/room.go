@@ -10,6 +10,7 @@ import (
 
 	"sluice/hub"
 	"sluice/queue"
+	"sluice/trace"
 )
 
 // room is one sale on this node: who is here, and what each was told last. It is told of every tick, works out what
@@ -24,6 +25,7 @@ type room struct {
 	log    *slog.Logger
 	watch  *queue.Watcher
 	turned func(given int64) // is told when somebody is told of a turn, and when that was given, ms since the epoch; nil = nobody is
+	tracer *trace.Tracer     // nil = nothing is followed
 	draw   func()            // draws the lottery of a sale that has opened; nil = none is ever to be drawn here
 
 	shoppers atomic.Int64 // sessions that are here
@@ -56,6 +58,7 @@ type seat struct {
 	told     told
 	ended    *queue.Order // the order that ended last, as it was told
 	touched  bool         // is among the room's touched
+	trace    string       // of the last that was followed of this seat: its hello, or its turn; "" = nothing was
 }
 
 // listener is one session of a seat, and what it knows.
@@ -79,8 +82,9 @@ func newRoom(sale string, q *queue.Queue, line line, passes *passes, order func(
 
 // enter adds a session whose user has that seat, as Join returned it, and whose welcome told of the sale in that state.
 // Its first state frame comes from a tick that begins after this, so that what it is told is never older than what it was
-// told elsewhere. named is what became of an order that it asked for; may be nil.
-func (r *room) enter(s *hub.Session, held queue.Seat, state queue.State, named *queue.Order) {
+// told elsewhere. named is what became of an order that it asked for; may be nil. trace is what the hello
+// was a part of.
+func (r *room) enter(s *hub.Session, held queue.Seat, state queue.State, named *queue.Order, trace string) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	if r.over {
@@ -93,6 +97,7 @@ func (r *room) enter(s *hub.Session, held queue.Seat, state queue.State, named *
 		r.seats[held.User] = here
 	}
 	r.learn(here, held)
+	here.trace = trace
 	next := listener{Session: s, state: state, named: named}
 	if i := slices.IndexFunc(here.sessions, func(l listener) bool { return l.Session == s }); i >= 0 {
 		here.sessions[i] = next // it has said hello again, and is told everything anew, once
@@ -227,12 +232,45 @@ func (r *room) bought(order queue.Order, asked *hub.Session) queue.Order {
 
 // tellOrder notes the order of a seat and tells its sessions, except one that has its own answer.
 func (r *room) tellOrder(here *seat, order queue.Order, at int64, except *hub.Session) {
+	span := r.tracer.Continue(order.Trace, trace.Told)
+	order.Trace = ""
 	here.Status, here.Order = queue.Buyer, &order
 	here.told.status, here.told.order = here.Status, order.Status
 	frame := hub.NewFrame(encode(orderFrame{Type: "order", At: at, Order: viewOfOrder(order)}))
+	sent := 0
 	for _, l := range here.sessions {
 		if l.served && l.Session != except {
 			l.Send(frame)
+			sent++
 		}
 	}
+	if span.On() && sent > 0 {
+		span.Set(trace.Sale, order.Sale)
+		span.Set(trace.Order, order.ID)
+		span.Set(trace.Status, string(order.Status))
+		span.Count(trace.Sessions, sent)
+		span.End("")
+	}
+}
+
+// followed is what was followed of a user's seat last; "" = nothing was.
+func (r *room) followed(user string) string {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	if here := r.seats[user]; here != nil {
+		return here.trace
+	}
+	return ""
+}
+
+// followTurn records that a seat is told of a turn that was given at a moment, ms since the epoch, if its hello was
+// followed: so who is followed at all is followed from there to the order.
+func (r *room) followTurn(here *seat, given int64) {
+	if here.trace == "" {
+		return
+	}
+	span := r.tracer.BeginAt(given, trace.Turn, here.trace)
+	span.Set(trace.Sale, r.sale)
+	here.trace = span.ContextOr(here.trace)
+	span.End("")
 }

@@ -74,7 +74,7 @@ func (r *room) tellPresence(lease bool) {
 	}
 	switch {
 	case err != nil:
-		r.log.Warn("the line cannot be told who is here; the next tick tries once more", "sale", r.sale, "seats", len(seats), "err", err)
+		r.log.Warn("the line cannot be told who is here; the next tick tries once more", "sale", r.sale, "seats", len(seats), "error", err)
 	case r.strange:
 		r.strange = false
 		if r.leased { // else the node has only just begun

@@ -96,6 +96,10 @@ func (r *room) update(snap *queue.Snapshot, here *seat, tellLobby bool) bool {
 	if first < len(here.sessions) {
 		r.push(snap, here, now, tellLobby)
 	} else {
+		// A turn from before this hello is told again, and is no news.
+		if given := now.until - snap.Sale.Line.Turn.Milliseconds(); now.status == queue.Turn && given >= here.At {
+			r.followTurn(here, given)
+		}
 		here.told = now
 	}
 	if first == 0 {
@@ -135,11 +139,16 @@ func (r *room) push(snap *queue.Snapshot, here *seat, now told, tellLobby bool) 
 		here.told = now // that was told, and is all there is to say
 	case now.status != here.told.status, now.order != here.told.order,
 		mayGrab && (now.until != here.told.until || here.told.stock != queue.Available):
-		if now.status == queue.Turn && here.told.status == queue.Waiting && r.turned != nil {
-			r.turned(now.until - snap.Sale.Line.Turn.Milliseconds())
+		called := now.status == queue.Turn && here.told.status == queue.Waiting
+		given := now.until - snap.Sale.Line.Turn.Milliseconds()
+		if called && r.turned != nil {
+			r.turned(given)
 		}
 		here.told = now
 		r.send(here, r.passes.stateFrame(snap, here.Seat), false)
+		if called {
+			r.followTurn(here, given)
+		}
 	case waiting && snap.State == queue.Lobby:
 		if tellLobby && r.lobbyDue(here, now) {
 			here.told = now

@@ -138,7 +138,7 @@ func (s *stage) enters(held queue.Seat, at int64) *ear {
 	s.Helper()
 	e := s.ear()
 	held.At = at
-	s.room.enter(e.session, held, queue.Open, nil)
+	s.room.enter(e.session, held, queue.Open, nil, "")
 	return e
 }
 

@@ -91,7 +91,7 @@ func (r *room) reclaim(snap *queue.Snapshot) bool {
 	ctx, cancel := context.WithTimeout(context.Background(), reclaimTimeout)
 	defer cancel()
 	if err := r.line.Reclaim(ctx, r.sale, served, lost); err != nil {
-		r.log.Warn("lost numbers cannot be taken back; the next tick tries once more", "sale", r.sale, "seats", len(lost), "err", err)
+		r.log.Warn("lost numbers cannot be taken back; the next tick tries once more", "sale", r.sale, "seats", len(lost), "error", err)
 	} else {
 		r.log.Info("numbers that Redis had lost were taken back", "sale", r.sale, "seats", len(lost), "epoch", snap.Epoch)
 	}
@@ -126,7 +126,7 @@ func (r *room) reread(snap *queue.Snapshot, all bool) {
 	defer cancel()
 	seats, err := r.line.LookMany(ctx, r.sale, users)
 	if err != nil {
-		r.log.Warn("seats cannot be read again; the next tick tries once more", "sale", r.sale, "seats", len(users), "err", err)
+		r.log.Warn("seats cannot be read again; the next tick tries once more", "sale", r.sale, "seats", len(users), "error", err)
 	}
 	// Orders may have moved on in the database; that is asked before the room is locked.
 	fates := map[string]queue.Order{}

@@ -11,6 +11,7 @@ import (
 	"github.com/labstack/echo/v4"
 
 	"sluice/queue"
+	"sluice/trace"
 )
 
 // A tick comes within some 20 ms of a kick; freshTimeout is when one is not to be expected any more.
@@ -56,7 +57,11 @@ func (s *Server) joinSeat(c echo.Context) error {
 		return err
 	}
 	req.Leaf = s.leaf(snap.Sale, who.User)
+	span := s.opts.Tracer.Begin(trace.Join)
+	span.Set(trace.Sale, sale)
+	req.Trace = span.Context()
 	seat, err := s.join(ctx, req, snap.Sale, body.Challenge)
+	span.End(string(queue.CodeOf(err)))
 	if err != nil {
 		s.countLimited(err)
 		return fmt.Errorf("join sale %s: %w", sale, err)

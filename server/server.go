@@ -24,6 +24,7 @@ import (
 
 	"sluice/hub"
 	"sluice/queue"
+	"sluice/trace"
 )
 
 // Orders is where the rows of orders are read. worker.Store is one.
@@ -168,6 +169,7 @@ type Options struct {
 	Ready func(ctx context.Context) error // what /readyz asks; nil = always ready
 
 	Logger     *slog.Logger
+	Tracer     *trace.Tracer         // nil = nothing is followed
 	Registerer prometheus.Registerer // nil = nothing is registered
 	Gatherer   prometheus.Gatherer   // what /metrics shows; nil = nothing
 	Now        func() time.Time      // nil = time.Now

@@ -7,6 +7,7 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"log/slog"
 	"net/http"
 	"net/netip"
 	"strings"
@@ -18,6 +19,7 @@ import (
 
 	"sluice/hub"
 	"sluice/queue"
+	"sluice/trace"
 )
 
 // subprotocol is what both sides of a socket speak.
@@ -199,8 +201,15 @@ func (v *visit) hello(session *hub.Session, msg []byte) {
 	req.Leaf = v.server.leaf(snap.Sale, user)
 	// Thousands may say hello in the same second: they wait for Redis without a goroutine each.
 	later := session.Later()
+	span := v.server.opts.Tracer.Begin(trace.Join)
+	span.Set(trace.Sale, v.sale)
+	span.Set(trace.Session, session.ID())
+	req.Trace = span.Context()
 	v.server.joinLater(req, snap.Sale, hello.Challenge, callTimeout, func(held queue.Seat, err error) {
-		rest := func() { v.joined(session, hello, req, room, snap, held, err) }
+		rest := func() {
+			v.joined(session, hello, req, room, snap, held, err)
+			span.End(string(queue.CodeOf(err)))
+		}
 		if held.Order != nil || hello.Order != "" {
 			go later(rest) // it asks the database
 		} else {
@@ -260,7 +269,7 @@ func (v *visit) joined(session *hub.Session, hello helloFrame, req queue.JoinReq
 	if req.Resume > 0 && held.Status == queue.NoSeat && snap.Sale.Line.Order != queue.Off {
 		held.Status = queue.Absent // the seat was given up elsewhere, or is not known any more
 	}
-	room.enter(session, held, snap.Told(), v.server.named(ctx, user, held, hello.Order, snap))
+	room.enter(session, held, snap.Told(), v.server.named(ctx, user, held, hello.Order, snap), req.Trace)
 }
 
 // Message answers a later frame.
@@ -306,9 +315,14 @@ func (v *visit) grab(session *hub.Session, frame clientFrame) {
 	if frame.Qty != nil {
 		req.Qty = *frame.Qty
 	}
+	if v.server.opts.Tracer != nil {
+		req.Trace = v.room.followed(v.user)
+	}
 	ctx, cancel := context.WithTimeout(context.Background(), callTimeout)
 	defer cancel()
+	began := time.Now()
 	g, err := v.server.grab(ctx, req)
+	v.logGrab(session, req, g, err, began)
 	if err != nil {
 		v.fail(session, frame.ID, err)
 		return
@@ -336,6 +350,26 @@ func (v *visit) grab(session *hub.Session, frame clientFrame) {
 	default:
 		session.Send(hub.NewFrame(encode(stateFrame{Type: g.Result.String(), At: at, ID: frame.ID, State: g.State})))
 	}
+}
+
+// logGrab writes the line that a grab over HTTP has as a request: at debug level, because a grab takes less time than that.
+func (v *visit) logGrab(session *hub.Session, req queue.GrabRequest, g queue.Grabbed, err error, began time.Time) {
+	ctx := context.Background()
+	if !v.server.log.Enabled(ctx, slog.LevelDebug) {
+		return
+	}
+	attrs := []slog.Attr{
+		slog.String("request", clip(req.RequestID)), slog.String("session", session.ID()), slog.String("sale", v.sale),
+	}
+	if err != nil {
+		attrs = append(attrs, slog.String("code", string(queue.CodeOf(err))))
+	} else {
+		attrs = append(attrs, slog.String("result", g.Result.String()))
+	}
+	if g.Order != nil {
+		attrs = append(attrs, slog.String("order", g.Order.ID))
+	}
+	v.server.log.LogAttrs(ctx, slog.LevelDebug, "grab", append(attrs, slog.Duration("took", time.Since(began)))...)
 }
 
 func (v *visit) leave(session *hub.Session) {
@@ -374,7 +408,8 @@ func (v *visit) fail(session *hub.Session, id string, err error) {
 	if e.Code == queue.Unavailable {
 		frame.RetryAfter = retryAfter(e.RetryAfter)
 		if dropped, ok := v.server.failures.take(); ok {
-			v.server.log.Error("a shopper's frame could not be answered", "sale", v.sale, "error", err, "not_logged_before", dropped)
+			v.server.log.Error("a shopper's frame could not be answered",
+				"request", clip(id), "session", session.ID(), "sale", v.sale, "error", err, "not_logged_before", dropped)
 		}
 	}
 	session.Send(hub.NewFrame(encode(frame)))

@@ -85,6 +85,7 @@ func (a *AMQP) Publish(ctx context.Context, order queue.Order, settled func(erro
 		ContentType:  "application/json",
 		DeliveryMode: amqp.Persistent,
 		Timestamp:    time.UnixMilli(order.CreatedAt),
+		Headers:      headersOf(order),
 		Body:         body,
 	}, settled)
 }

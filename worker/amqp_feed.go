@@ -57,6 +57,7 @@ func (f *amqpFeed) read(messages <-chan amqp.Delivery) {
 		if err == nil {
 			f.holding.take(f, m.DeliveryTag, order)
 		}
+		order.Trace = traceOf(m.Headers)
 		f.deliveries <- Delivery{Order: order, Err: err, ID: m.MessageId, Body: m.Body, feed: f, tag: m.DeliveryTag}
 	}
 	f.holding.drop(f)

@@ -294,7 +294,7 @@ func TestAnOrderOfAnArchivedSaleThatTurnsUpIsRejected(t *testing.T) {
 			}
 		}
 		// There is nobody to tell of it, so its move does not wait for ever.
-		if err := NewSweeper(m.Queue, s, quiet, nil).Once(t.Context()); err != nil {
+		if err := NewSweeper(m.Queue, s, quiet, nil, nil).Once(t.Context()); err != nil {
 			t.Fatal(err)
 		}
 		if pending, err := s.Pending(t.Context(), "late"); pending || err != nil {

@@ -78,8 +78,8 @@ const settleTimeout = 2 * time.Second
 func (c *Cashier) settle(ctx context.Context, order queue.Order) {
 	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), settleTimeout)
 	defer cancel()
-	if err := settle(ctx, c.queue, c.store, order.Sale, []queue.Order{order}); err != nil {
-		c.log.Info("redis will hear of an order later", "order", order.ID, "status", string(order.Status), "error", err)
+	if err := settle(ctx, c.queue, c.store, order.Sale, []queue.Order{told(ctx, order)}); err != nil {
+		c.log.Info("redis will hear of an order later", "sale", order.Sale, "order", order.ID, "request", order.RequestID, "status", string(order.Status), "error", err)
 	}
 }
 

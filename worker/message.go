@@ -5,7 +5,10 @@ import (
 	"errors"
 	"fmt"
 
+	amqp "github.com/rabbitmq/amqp091-go"
+
 	"sluice/queue"
+	"sluice/trace"
 )
 
 // messageVersion is the version of the format that orders have in the broker. Fields may be added within a version;
@@ -43,6 +46,24 @@ func encodeOrder(order queue.Order) ([]byte, error) {
 		return nil, fmt.Errorf("encode order %s: %w", order.ID, err)
 	}
 	return body, nil
+}
+
+// headerTrace is the header of a message that says what it is a part of, as W3C names it. Messages of what nobody follows
+// have none.
+const headerTrace = "traceparent"
+
+// headersOf are the headers of an order's message, nil for nearly all.
+func headersOf(order queue.Order) amqp.Table {
+	if order.Trace == "" {
+		return nil
+	}
+	return amqp.Table{headerTrace: order.Trace}
+}
+
+// traceOf is what a message is a part of, "" where its headers do not say.
+func traceOf(headers amqp.Table) string {
+	context, _ := headers[headerTrace].(string)
+	return trace.Valid(context)
 }
 
 // decodeOrder reads a message. An error is a *queue.Error Invalid and for good: the same bytes never become an order.

@@ -8,6 +8,7 @@ import (
 
 	"sluice/fault"
 	"sluice/queue"
+	"sluice/trace"
 )
 
 const (
@@ -43,6 +44,7 @@ type Relay struct {
 	window  int // entries in its hands, at most
 	log     *slog.Logger
 	metrics *metrics
+	tracer  *trace.Tracer // nil = nothing is followed
 }
 
 func newRelay(outbox outbox, broker publisher, window int, log *slog.Logger, metrics *metrics) *Relay {
@@ -134,6 +136,7 @@ type relayRun struct {
 // settlement is the broker's answer about an entry.
 type settlement struct {
 	entry queue.Entry
+	span  trace.Span
 	err   error
 }
 
@@ -198,6 +201,9 @@ func (r *relayRun) hold(entries []queue.Entry) []queue.Entry {
 	fresh := entries[:0]
 	for _, entry := range entries {
 		if _, held := r.held[entry.ID]; !held {
+			waited := r.tracer.ContinueAt(entry.Order.CreatedAt, entry.Order.Trace, trace.Outbox)
+			entry.Order.Trace = waited.ContextOr(entry.Order.Trace)
+			waited.End("")
 			r.held[entry.ID] = entry
 			fresh = append(fresh, entry)
 		}
@@ -208,8 +214,12 @@ func (r *relayRun) hold(entries []queue.Entry) []queue.Entry {
 // publish hands entries to the broker, up to the first one that it does not take.
 func (r *relayRun) publish(ctx context.Context, entries []queue.Entry) {
 	for i, entry := range entries {
-		err := r.broker.Publish(ctx, entry.Order, func(err error) { r.settled <- settlement{entry, err} })
+		span := r.tracer.Continue(entry.Order.Trace, trace.Publish)
+		order := entry.Order
+		order.Trace = span.ContextOr(order.Trace)
+		err := r.broker.Publish(ctx, order, func(err error) { r.settled <- settlement{entry, span, err} })
 		if err != nil {
+			span.End("not published")
 			r.cause = err
 			r.failed = append(r.failed, entries[i:]...)
 			return
@@ -222,11 +232,13 @@ func (r *relayRun) publish(ctx context.Context, entries []queue.Entry) {
 func (r *relayRun) settle(s settlement) {
 	r.metrics.confirms.WithLabelValues(confirmResult(s.err)).Inc()
 	if s.err != nil {
+		s.span.End(confirmResult(s.err))
 		r.cause = s.err
 		r.failed = append(r.failed, s.entry)
 		return
 	}
 	fault.Point("relay.confirmed")
+	s.span.End("")
 	r.metrics.relayLag.Observe(sinceGrab(s.entry.Order.CreatedAt))
 	r.done = append(r.done, s.entry.ID)
 }

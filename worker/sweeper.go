@@ -11,6 +11,7 @@ import (
 
 	"sluice/fault"
 	"sluice/queue"
+	"sluice/trace"
 )
 
 const (
@@ -27,11 +28,12 @@ type Sweeper struct {
 	store   *Store
 	log     *slog.Logger
 	overdue prometheus.Gauge
+	tracer  *trace.Tracer // nil = nothing is followed
 }
 
-// NewSweeper makes a sweeper; reg may be nil.
-func NewSweeper(q *queue.Queue, store *Store, log *slog.Logger, reg prometheus.Registerer) *Sweeper {
-	return &Sweeper{queue: q, store: store, log: log, overdue: promauto.With(reg).NewGauge(prometheus.GaugeOpts{
+// NewSweeper makes a sweeper; reg and tracer may be nil.
+func NewSweeper(q *queue.Queue, store *Store, log *slog.Logger, reg prometheus.Registerer, tracer *trace.Tracer) *Sweeper {
+	return &Sweeper{queue: q, store: store, log: log, tracer: tracer, overdue: promauto.With(reg).NewGauge(prometheus.GaugeOpts{
 		Name: "sluice_holds_overdue",
 		Help: "Orders whose hold is over and that have not been expired yet.",
 	})}
@@ -62,7 +64,8 @@ func (s *Sweeper) Once(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
-	err = errors.Join(s.expire(ctx, at), s.finish(ctx))
+	traces := map[string]string{} // what orders that expire now are a part of, by id; empty where nobody follows them
+	err = errors.Join(s.expire(ctx, at, traces), s.finish(ctx, traces))
 	overdue, uncounted := s.store.Overdue(ctx, at)
 	if uncounted == nil {
 		s.overdue.Set(float64(overdue))
@@ -70,13 +73,15 @@ func (s *Sweeper) Once(ctx context.Context) error {
 	return errors.Join(err, uncounted)
 }
 
-// expire ends the holds that were over at that moment by Redis time.
-func (s *Sweeper) expire(ctx context.Context, at int64) error {
+// expire ends the holds that were over at that moment by Redis time, and adds to traces.
+func (s *Sweeper) expire(ctx context.Context, at int64, traces map[string]string) error {
 	for {
+		began := time.Now().UnixMilli()
 		expired, err := s.store.Expire(ctx, at, sweepPage)
 		if err != nil {
 			return err
 		}
+		s.follow(began, expired, traces)
 		fault.Point("sweep.expired")
 		if len(expired) < sweepPage {
 			return nil
@@ -84,9 +89,25 @@ func (s *Sweeper) expire(ctx context.Context, at int64) error {
 	}
 }
 
+// follow records the end of holds, and adds to traces what the news of them are a part of.
+func (s *Sweeper) follow(began int64, expired []queue.Order, traces map[string]string) {
+	if s.tracer == nil || len(expired) == 0 {
+		return
+	}
+	span := s.tracer.BeginAt(began, trace.Expire)
+	if !span.On() {
+		return
+	}
+	span.Count(trace.Together, len(expired))
+	for _, order := range expired {
+		traces[order.ID] = span.Context()
+	}
+	span.End("")
+}
+
 // finish settles all pending moves. Those of a sale that Redis does not have, or that recovers, stay for later; of one that is
 // archived there is nobody to tell.
-func (s *Sweeper) finish(ctx context.Context) error {
+func (s *Sweeper) finish(ctx context.Context, traces map[string]string) error {
 	for after := int64(0); ; {
 		moves, err := s.store.Moves(ctx, after, sweepPage)
 		if err != nil || len(moves) == 0 {
@@ -95,6 +116,7 @@ func (s *Sweeper) finish(ctx context.Context) error {
 		fault.Point("sweep.finishing")
 		orders := map[string][]queue.Order{}
 		for _, move := range moves {
+			move.Order.Trace = traces[move.Order.ID]
 			orders[move.Order.Sale] = append(orders[move.Order.Sale], move.Order)
 			after = move.ID
 		}

@@ -28,7 +28,7 @@ func TestHoldsThatCannotBeEndedAreCounted(t *testing.T) {
 	for i := range 3 {
 		write(t, s, held("phone", i, opening))
 	}
-	sweeper := NewSweeper(queue.New(rdb, queue.Options{Embedded: true}), s, quiet, nil)
+	sweeper := NewSweeper(queue.New(rdb, queue.Options{Embedded: true}), s, quiet, nil, nil)
 	rename := func(from, to string) {
 		t.Helper()
 		if err := s.write(t.Context(), func(tx *sqlx.Tx) error {

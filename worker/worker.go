@@ -10,6 +10,7 @@ import (
 	"github.com/prometheus/client_golang/prometheus"
 
 	"sluice/queue"
+	"sluice/trace"
 )
 
 const (
@@ -27,6 +28,7 @@ type Options struct {
 	Notifier   *Notifier // told of every order that is written; may be nil
 	Logger     *slog.Logger
 	Registerer prometheus.Registerer // may be nil
+	Tracer     *trace.Tracer         // nil = nothing is followed
 
 	Node        string        // names this process among those that read the same outboxes; must be unique
 	Writers     int           // how many batches are written at once; 0 = 2
@@ -106,6 +108,7 @@ func (w *Worker) writer() *Writer {
 		linger:   w.opts.Linger,
 		log:      w.opts.Logger,
 		metrics:  w.metrics,
+		tracer:   w.opts.Tracer,
 	}
 }
 
@@ -142,6 +145,7 @@ func (w *Worker) reconcile(ctx context.Context, sales []string, relays map[strin
 		relays[sale] = stop
 		relay := newRelay(w.queue.outbox(sale, w.opts.Node), w.opts.Broker, w.opts.RelayWindow,
 			w.opts.Logger.With("sale", sale), w.metrics)
+		relay.tracer = w.opts.Tracer
 		running.Go(func() { relay.Run(ctx) })
 	}
 	for sale, stop := range relays {

@@ -10,6 +10,7 @@ import (
 
 	"sluice/fault"
 	"sluice/queue"
+	"sluice/trace"
 )
 
 const (
@@ -51,6 +52,7 @@ type Writer struct {
 	linger   time.Duration // how long a busy writer waits for more
 	log      *slog.Logger
 	metrics  *metrics
+	tracer   *trace.Tracer // nil = nothing is followed
 }
 
 // Run writes until ctx ends, and then finishes the batch in hand within 10 s. It rides out every failure of the broker,
@@ -148,18 +150,30 @@ func (w *Writer) handle(ctx context.Context, feed Feed, batch []Delivery) error 
 			dead = append(dead, DeadLetter{Delivery: delivery, Reason: delivery.Err.Error(), At: now()})
 		}
 	}
+	followed := w.follow(readable)
+	ctx = followed.in(ctx)
 	written, unwritable, err := w.write(ctx, feed, readable)
 	if err != nil {
+		followed.end(notWritten, nil)
 		return err
 	}
 	fault.Point("writer.written")
 	w.count(written)
+	followed.written(written)
 	if err := w.announce(ctx, feed, written); err != nil {
+		followed.end(notAnnounced, nil)
 		return err
 	}
+	followed.end("", unwritable)
 	fault.Point("writer.announced")
 	return w.bury(ctx, feed, append(dead, unwritable...))
 }
+
+// Why spans of a batch end before their orders are done with, which are delivered again then.
+const (
+	notWritten   = "not written"
+	notAnnounced = "not announced"
+)
 
 // write stores orders. When one of them can never be stored, it halves the batch until that one is found, so that the
 // others are written all the same.
@@ -176,9 +190,14 @@ func (w *Writer) write(ctx context.Context, feed Feed, batch []Delivery) ([]Writ
 		ctx, cancel := context.WithTimeout(ctx, writeTimeout)
 		defer cancel()
 		start := time.Now()
+		span := w.tracer.Continue(trace.From(ctx), trace.Rows)
+		span.Count(trace.Together, len(orders))
 		var err error
 		if written, err = w.store.WriteOrders(ctx, orders); err == nil {
 			w.metrics.writeTime.Observe(time.Since(start).Seconds())
+			span.End("")
+		} else {
+			span.End(notWritten)
 		}
 		return err
 	})
@@ -212,7 +231,7 @@ func (w *Writer) count(written []Written) {
 		case one.Reason != "":
 			result = "rejected"
 			w.log.Warn("the database refused an order that Redis had let through",
-				"sale", one.Order.Sale, "order", one.Order.ID, "reason", one.Reason)
+				"sale", one.Order.Sale, "order", one.Order.ID, "request", one.Order.RequestID, "reason", one.Reason)
 		}
 		if !one.Known {
 			w.metrics.orderLag.Observe(sinceGrab(one.Order.CreatedAt))
@@ -223,7 +242,15 @@ func (w *Writer) count(written []Written) {
 
 // announce tells Redis what the database has decided. A live order must have its mark there; the units of any other
 // one must be given back. Either is done again for an order that was known: who knows how far the last try came.
-func (w *Writer) announce(ctx context.Context, feed Feed, written []Written) error {
+func (w *Writer) announce(ctx context.Context, feed Feed, written []Written) (err error) {
+	span := w.tracer.Continue(trace.From(ctx), trace.Announce)
+	defer func() {
+		code := ""
+		if err != nil {
+			code = notAnnounced
+		}
+		span.End(code)
+	}()
 	live, over := map[string][]queue.Order{}, map[string][]queue.Order{} // by sale
 	for _, one := range written {
 		if one.Order.Status.Live() {
@@ -263,7 +290,7 @@ func (w *Writer) adopt(ctx context.Context, feed Feed, sale string, orders []que
 		switch adoption {
 		case queue.NoStock, queue.Released, queue.OtherMark:
 			// The database is right. The audit shows it until the marks are, too.
-			w.log.Warn("an order was written that has no mark in Redis", "sale", sale, "order", orders[i].ID)
+			w.log.Warn("an order was written that has no mark in Redis", "sale", sale, "order", orders[i].ID, "request", orders[i].RequestID)
 		}
 	}
 	return err
@@ -304,7 +331,8 @@ func (w *Writer) bury(ctx context.Context, feed Feed, letters []DeadLetter) erro
 			return err
 		}
 		w.metrics.written.WithLabelValues("dead").Inc()
-		w.log.Error("an order can never be written, see sluice dead", "order", letter.ID, "reason", letter.Reason)
+		w.log.Error("an order can never be written, see sluice dead",
+			"sale", letter.Order.Sale, "order", letter.ID, "request", letter.Order.RequestID, "reason", letter.Reason)
 		if w.notifier != nil {
 			w.notifier.tell(letter.ID, notice{err: fmt.Errorf("order %s cannot be written: %s", letter.ID, letter.Reason)})
 		}

@@ -14,6 +14,7 @@ import (
 	"github.com/redis/go-redis/v9"
 
 	"sluice/queue"
+	"sluice/trace"
 	"sluice/worker"
 )
 
@@ -81,7 +82,7 @@ type backends struct {
 
 // openBackends connects to what the flags name, migrates the database and loads the scripts. It blocks until each has
 // answered once. On an error nothing stays open.
-func openBackends(ctx context.Context, f backendFlags, node string, log *slog.Logger, reg prometheus.Registerer) (b *backends, err error) {
+func openBackends(ctx context.Context, f backendFlags, node string, log *slog.Logger, reg prometheus.Registerer, tracer *trace.Tracer) (b *backends, err error) {
 	b = &backends{flags: f, log: log}
 	defer func() {
 		if err != nil {
@@ -105,7 +106,7 @@ func openBackends(ctx context.Context, f backendFlags, node string, log *slog.Lo
 	}
 	b.queue = queue.New(b.redis, queue.Options{
 		Blocking: b.waits, Logger: log, Registerer: reg, UserLimit: f.LimitUser, AddressLimit: f.LimitAddress,
-		OutboxLimit: f.OutboxLimit, Embedded: f.embedded(),
+		OutboxLimit: f.OutboxLimit, Tracer: tracer, Embedded: f.embedded(),
 	})
 	if err := b.queue.Load(ctx); err != nil {
 		return b, fmt.Errorf("redis does not answer as it should: %w", err)

@@ -55,7 +55,7 @@ func (f deadFlags) with(ctx context.Context, fn func(*worker.Undertaker) error) 
 	if stands.AMQPURL == "" {
 		return usagef("dead letters lie in RabbitMQ: give --redis-url, --amqp-url and --database-url; an embedded installation keeps none beyond its process")
 	}
-	b, err := openBackends(ctx, stands, "dead-"+nodeName(), slog.New(slog.DiscardHandler), prometheus.NewRegistry())
+	b, err := openBackends(ctx, stands, "dead-"+nodeName(), slog.New(slog.DiscardHandler), prometheus.NewRegistry(), nil)
 	if err != nil {
 		return err
 	}

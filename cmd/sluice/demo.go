@@ -92,7 +92,7 @@ func (c *demoCmd) start(ctx context.Context, dir string, std *stdio) (*node, err
 	if err != nil {
 		return nil, err
 	}
-	n, err := newNode(ctx, backends, log)
+	n, err := newNode(ctx, backends, traceFlags{}, log)
 	if err != nil {
 		return nil, err
 	}

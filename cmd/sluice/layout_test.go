@@ -17,7 +17,7 @@ import (
 // from server to lua, an order up from worker to queue, and nothing goes round. Only the commands see everything.
 func mayImport() map[string][]string {
 	return map[string][]string{
-		"cmd/sluice":              {"server", "hub", "queue", "lua", "worker", "web", "doctor"},
+		"cmd/sluice":              {"server", "hub", "queue", "lua", "worker", "web", "doctor", "trace"},
 		"deploy/services":         {},
 		"deploy/faults":           {"server"},
 		"deploy/licences":         {},
@@ -26,13 +26,14 @@ func mayImport() map[string][]string {
 		"docs":                    {},
 		"docs/examples/passes/go": {},
 		"docs/spec":               {"docs"},
-		"server":                  {"queue", "hub", "web", "fault"},
+		"server":                  {"queue", "hub", "web", "fault", "trace"},
 		"hub":                     {},
-		"queue":                   {"lua", "fault"},
+		"queue":                   {"lua", "fault", "trace"},
 		"lua":                     {},
-		"worker":                  {"queue", "fault"},
+		"worker":                  {"queue", "fault", "trace"},
 		"doctor":                  {"queue", "worker"},
 		"fault":                   {},
+		"trace":                   {},
 		"web":                     {},
 	}
 }
@@ -57,6 +58,7 @@ func libraries() []library {
 		{prefix: "github.com/jackc/pgx", packages: []string{"worker", "deploy/services"}},
 		{prefix: "modernc.org/sqlite", packages: []string{"worker"}},
 		{prefix: "github.com/golang-jwt/jwt", packages: []string{"server", "cmd/sluice", "docs/examples/passes/go"}},
+		{prefix: "go.opentelemetry.io", packages: []string{"trace"}},
 		{prefix: "github.com/alecthomas/kong", packages: []string{"cmd/sluice"}},
 		{prefix: "github.com/santhosh-tekuri/jsonschema", packages: []string{"docs/spec"}},
 	}

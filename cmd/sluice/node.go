@@ -21,6 +21,7 @@ import (
 	"sluice/hub"
 	"sluice/queue"
 	"sluice/server"
+	"sluice/trace"
 	"sluice/web"
 	"sluice/worker"
 )
@@ -42,6 +43,7 @@ type node struct {
 	log      *slog.Logger
 	registry *prometheus.Registry
 	backends *backends
+	tracer   *trace.Tracer  // nil = nothing is followed
 	server   *server.Server // nil on a node that only works
 	hub      *hub.Hub
 	stop     context.CancelFunc
@@ -60,12 +62,18 @@ type node struct {
 }
 
 // newNode opens what a node stands on, by flags that were read. The caller closes it.
-func newNode(ctx context.Context, f backendFlags, log *slog.Logger) (*node, error) {
+func newNode(ctx context.Context, f backendFlags, traces traceFlags, log *slog.Logger) (*node, error) {
 	n := &node{name: nodeName(), log: log, registry: prometheus.NewRegistry(), failed: make(chan error, 3)}
 	n.log = log.With("node", n.name)
 	n.registry.MustRegister(collectors.NewGoCollector(), collectors.NewProcessCollector(collectors.ProcessCollectorOpts{}))
 	var err error
-	n.backends, err = openBackends(ctx, f, n.name, n.log, n.registry)
+	if n.tracer, err = traces.tracer(n.name, n.log); err != nil {
+		return nil, err
+	}
+	n.backends, err = openBackends(ctx, f, n.name, n.log, n.registry, n.tracer)
+	if err != nil {
+		n.flush()
+	}
 	return n, err
 }
 
@@ -94,7 +102,7 @@ func (n *node) start(ctx context.Context, fn func(context.Context)) {
 func (n *node) work(ctx context.Context, f workerFlags, notifier *worker.Notifier) {
 	w := worker.New(worker.Options{
 		Queue: n.backends.queue, Store: n.backends.store, Broker: n.backends.broker(), Notifier: notifier,
-		Logger: n.log, Registerer: n.registry, Node: n.name, Batch: f.OrderBatch, RelayWindow: f.RelayWindow,
+		Logger: n.log, Registerer: n.registry, Tracer: n.tracer, Node: n.name, Batch: f.OrderBatch, RelayWindow: f.RelayWindow,
 	})
 	n.start(ctx, w.Run)
 	auditor := worker.NewAuditor(n.backends.queue, n.backends.store, n.backends.broker())
@@ -102,7 +110,7 @@ func (n *node) work(ctx context.Context, f workerFlags, notifier *worker.Notifie
 	n.start(ctx, worker.NewArchivist(n.backends.queue, n.backends.store, n.backends.broker(), worker.ArchivistOptions{
 		Node: n.name, ArchiveAfter: f.ArchiveAfter, PurgeAfter: f.PurgeUsersAfter,
 	}, n.log).Run)
-	n.start(ctx, worker.NewSweeper(n.backends.queue, n.backends.store, n.log, n.registry).Run)
+	n.start(ctx, worker.NewSweeper(n.backends.queue, n.backends.store, n.log, n.registry, n.tracer).Run)
 }
 
 // restore starts what brings sales back to Redis.
@@ -131,7 +139,7 @@ func (n *node) serve(ctx context.Context, f serverSettings, notifier *worker.Not
 		NodeLimit: f.LimitNode, UserLimit: n.backends.flags.LimitUser, AddressLimit: n.backends.flags.LimitAddress,
 		Version: build(), BrokerUI: f.BrokerUIURL, ChallengeSecret: f.challenge,
 		Web: web.Handler(web.Options{FrameAncestors: f.FrameAncestors}), Ready: n.backends.ready,
-		Logger: n.log, Registerer: n.registry, Gatherer: n.registry,
+		Logger: n.log, Tracer: n.tracer, Registerer: n.registry, Gatherer: n.registry,
 	}
 	opts.Forget = func(ctx context.Context, order queue.Order) (queue.Order, error) {
 		return n.backends.store.Reject(ctx, order, worker.RejectedLost)
@@ -270,6 +278,7 @@ func (n *node) close() {
 		_ = n.hub.Close()
 	}
 	n.running.Wait()
+	n.flush()
 	n.backends.close()
 }
 

@@ -85,6 +85,7 @@ type serveCmd struct {
 	serveFlags
 	workerFlags
 	logFlags
+	traceFlags
 	NoWorker bool `help:"Leave relays and order writers to sluice worker."`
 }
 
@@ -112,7 +113,7 @@ func (c *serveCmd) Run(ctx context.Context, std *stdio) error {
 	if err != nil {
 		return err
 	}
-	n, err := newNode(ctx, stands, log)
+	n, err := newNode(ctx, stands, c.traceFlags, log)
 	if err != nil {
 		return err
 	}

@@ -11,6 +11,7 @@ type workerCmd struct {
 	backendFlags
 	workerFlags
 	logFlags
+	traceFlags
 	OpsListen string `default:"127.0.0.1:9090" placeholder:"ADDRESS" help:"Where health, metrics and profiles are, if not at ${default}; empty is nowhere."`
 }
 
@@ -32,7 +33,7 @@ func (c *workerCmd) Run(ctx context.Context, std *stdio) error {
 	if stands.AMQPURL == "" {
 		return usagef("a worker needs --redis-url, --amqp-url and --database-url: an embedded installation works by itself")
 	}
-	n, err := newNode(ctx, stands, c.logger(std))
+	n, err := newNode(ctx, stands, c.traceFlags, c.logger(std))
 	if err != nil {
 		return err
 	}

@@ -193,7 +193,7 @@ func (b *bench) oneByOne(ctx context.Context, sale string) (func(int64) error, e
 		if err != nil {
 			return err
 		}
-		reply, err := script.EvalSha(ctx, rdb, keys, 0, 0, 0, 0, 0, user(i), "main", 1, "first", id.String()).Slice()
+		reply, err := script.EvalSha(ctx, rdb, keys, 0, 0, 0, 0, 0, "", user(i), "main", 1, "first", id.String()).Slice()
 		if err != nil {
 			return err
 		}
@@ -233,7 +233,7 @@ func (b *bench) rawGrabs(ctx context.Context) (float64, error) {
 		return 0, err
 	}
 	args := []string{"-h", host, "-p", port, "-c", "50", "-P", "64", "-n", strconv.Itoa(b.grabs), "-r", "1000000000", "EVALSHA", sha, "9"}
-	args = append(append(args, grabKeys(sale)...), "0", "0", "0", "0", "0", "user-__rand_int__", "main", "1", "first", "order-__rand_int__")
+	args = append(append(args, grabKeys(sale)...), "0", "0", "0", "0", "0", "", "user-__rand_int__", "main", "1", "first", "order-__rand_int__")
 	out, err := b.run(ctx, "redis-benchmark", args...)
 	if err != nil {
 		return 0, err

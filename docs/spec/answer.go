@@ -77,7 +77,11 @@ func (s *Spec) operated(operation place, a Answer) error {
 	if !response.there() {
 		return fmt.Errorf("%s %s was answered %d, which openapi.yaml does not name: %s", a.Method, a.Path, a.Status, a.Body)
 	}
-	if err := answered(response, a); err != nil {
+	err := answered(response, a)
+	if err == nil {
+		err = s.figures(operation, response, a)
+	}
+	if err != nil {
 		return fmt.Errorf("%s %s was answered %d: %w: %s", a.Method, a.Path, a.Status, err, a.Body)
 	}
 	if a.Status >= http.StatusBadRequest {
@@ -92,9 +96,35 @@ func (s *Spec) operated(operation place, a Answer) error {
 // told are headers that mean something to a client, so that a response which has one must name it.
 func told() []string {
 	return []string{
-		"Retry-After", "X-RateLimit-Limit", "X-RateLimit-Remaining", "X-RateLimit-Reset", "ETag", "X-Sluice-User",
-		"WWW-Authenticate", "Content-Disposition",
+		"Retry-After", "ETag", "X-Sluice-User", "WWW-Authenticate", "Content-Disposition",
 	}
+}
+
+// figures says whether an answer has what a limit leaves only where there is a limit, which is where 429 is a response, and
+// then all of it.
+func (s *Spec) figures(operation, response place, a Answer) error {
+	headers := map[string]string{
+		"X-RateLimit-Limit": "RateLimitLimit", "X-RateLimit-Remaining": "RateLimitRemaining", "X-RateLimit-Reset": "RateLimitReset",
+	}
+	var there []string
+	for name := range headers {
+		if a.Header.Get(name) != "" {
+			there = append(there, name)
+		}
+	}
+	if len(there) == 0 || response.at("headers", there[0]).there() {
+		return nil // none, or held already
+	}
+	if len(there) < len(headers) || !operation.at("responses", strconv.Itoa(http.StatusTooManyRequests)).there() {
+		return fmt.Errorf("%v is there, of a limit that openapi.yaml does not have", there)
+	}
+	for name, component := range headers {
+		header := s.library.root(openapi).at("components", "headers", component)
+		if err := header.at("schema").hold(scalar(a.Header.Get(name), header)); err != nil {
+			return fmt.Errorf("the header %s is %q: %w", name, a.Header.Get(name), err)
+		}
+	}
+	return nil
 }
 
 func answered(response place, a Answer) error {
