@@ -9,6 +9,7 @@ import (
 	"net/http"
 	"net/netip"
 	"sync"
+	"sync/atomic"
 	"time"
 
 	"github.com/gorilla/websocket"
@@ -62,6 +63,9 @@ type crowd struct {
 type caller struct {
 	net.Conn
 	gate *Gate
+
+	socket  atomic.Bool // it has become one, and is read at the pace of a shopper
+	inbound inbound
 
 	// Guarded by gate.mu.
 	since   int64         // when it became silent, in ns of the Unix epoch
@@ -234,6 +238,22 @@ func (c *caller) Close() error {
 	c.gate.forget(c)
 	c.gate.mu.Unlock()
 	return c.Conn.Close()
+}
+
+// Read reads, of a socket no faster than a shopper speaks.
+func (c *caller) Read(p []byte) (int, error) {
+	n, err := c.Conn.Read(p)
+	if c.socket.Load() {
+		c.inbound.read(n)
+	}
+	return n, err
+}
+
+// upgrades notes that the connection has become a socket.
+func (c *caller) upgrades() {
+	if c != nil {
+		c.socket.Store(true)
+	}
 }
 
 // NetConn is the connection beneath.

@@ -73,6 +73,7 @@ func (s *Server) openSocket(c echo.Context) error {
 	if err != nil {
 		return nil //nolint:nilerr // the connection has been taken over and closed
 	}
+	visit.caller.upgrades()
 	visit.caller.falls() // until it says a hello that is accepted
 	if beyond == tooMany {
 		s.counted.refused("connections")
