@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"net"
 	"net/http"
+	"os"
 	"strings"
 	"time"
 )
@@ -27,6 +28,8 @@ type crowdCmd struct {
 	GrabDelay   time.Duration `default:"1s" help:"A shopper grabs at a random moment within this time after its turn came."`
 	Item        string        `placeholder:"ID" help:"The item that everyone wants; without it each picks one of those left."`
 	Qty         int64         `default:"1" help:"Units that each wants."`
+	Code        []string      `placeholder:"CODE" help:"Codes of a sale that asks for them, which the shoppers bring in turn."`
+	CodeFile    string        `placeholder:"FILE" type:"existingfile" help:"File with such codes, one in a line."`
 	HTTP        bool          `name:"http" help:"Grab over HTTP, one request a shopper, without sockets: for sales whose line is off."`
 	Concurrency int           `default:"100" help:"Requests at once, with --http."`
 	Source      []string      `placeholder:"ADDRESS" help:"Local addresses to connect from in turn, each with ports of its own, like 127.0.0.2,127.0.0.3."`
@@ -96,6 +99,25 @@ func (c *crowdCmd) lookAhead(ctx context.Context, client *apiClient) error {
 	return nil
 }
 
+// codes are those of the flags, then those of the file.
+func (c *crowdCmd) codes() ([]string, error) {
+	codes := c.Code
+	if c.CodeFile != "" {
+		text, err := os.ReadFile(c.CodeFile)
+		if err != nil {
+			return nil, usagef("--code-file: %v", err)
+		}
+		codes = append(codes, strings.Fields(string(text))...)
+	}
+	switch {
+	case c.CodeFile != "" && len(codes) == len(c.Code):
+		return nil, usagef("--code-file %s: there is no code in it", c.CodeFile)
+	case len(codes) > 0 && c.HTTP:
+		return nil, usagef("--code has no meaning with --http, where nobody joins")
+	}
+	return codes, nil
+}
+
 // options checks the flags and makes the crowd's options of them.
 func (c *crowdCmd) options() (crowdOptions, error) {
 	opts := crowdOptions{
@@ -124,6 +146,9 @@ func (c *crowdCmd) options() (crowdOptions, error) {
 		return opts, usagef("--ramp and --grab-delay cannot be negative, and --timeout must be positive")
 	case c.HTTP && c.Concurrency < 1:
 		return opts, usagef("--concurrency %d: at least one request must be possible at once", c.Concurrency)
+	}
+	if opts.Codes, err = c.codes(); err != nil {
+		return opts, err
 	}
 	if !c.Guests {
 		if err := checkUser(memberOf(c.Prefix, c.Users)); err != nil {

@@ -6,6 +6,7 @@ import (
 	"errors"
 	"math"
 	"net/http"
+	"os"
 	"strings"
 	"sync/atomic"
 	"testing"
@@ -194,15 +195,17 @@ func TestCrowdCommandSaysAtOnceWhatIsWrong(t *testing.T) {
 		code int
 		says string
 	}{
-		"no tokens":       {[]string{"--sale", stubSale}, exitUsage, "give --secret or --secret-file as the server has it, or --guests"},
-		"no sale":         {[]string{"--secret", "s"}, exitUsage, "--sale=ID"},
-		"unknown sale":    {[]string{"--sale", "unknown", "--secret", "s"}, exitFailed, "look at the sale unknown: There is no sale unknown"},
-		"no users":        {[]string{"--sale", stubSale, "--secret", "s", "--users", "0"}, exitUsage, "at least one shopper"},
-		"fraction":        {[]string{"--sale", stubSale, "--secret", "s", "--abandon", "2"}, exitUsage, "fraction from 0 to 1"},
-		"http, abandoned": {[]string{"--sale", stubSale, "--secret", "s", "--abandon", "0.5", "--http"}, exitUsage, "no meaning with --http"},
-		"source":          {[]string{"--sale", stubSale, "--secret", "s", "--source", "here"}, exitUsage, "--source \"here\""},
-		"admin token":     {[]string{"--sale", stubSale, "--secret", "s", "--admin-token", "wrong"}, exitFailed, "--admin-token"},
-		"too many files":  {[]string{"--sale", stubSale, "--secret", "s", "--users", "2000000000"}, exitFailed, "open files"},
+		"no tokens":        {[]string{"--sale", stubSale}, exitUsage, "give --secret or --secret-file as the server has it, or --guests"},
+		"no sale":          {[]string{"--secret", "s"}, exitUsage, "--sale=ID"},
+		"unknown sale":     {[]string{"--sale", "unknown", "--secret", "s"}, exitFailed, "look at the sale unknown: There is no sale unknown"},
+		"codes and --http": {[]string{"--sale", stubSale, "--secret", "s", "--code", "A", "--http"}, exitUsage, "--code has no meaning"},
+		"no codes":         {[]string{"--sale", stubSale, "--secret", "s", "--code-file", os.DevNull}, exitUsage, "there is no code in it"},
+		"no users":         {[]string{"--sale", stubSale, "--secret", "s", "--users", "0"}, exitUsage, "at least one shopper"},
+		"fraction":         {[]string{"--sale", stubSale, "--secret", "s", "--abandon", "2"}, exitUsage, "fraction from 0 to 1"},
+		"http, abandoned":  {[]string{"--sale", stubSale, "--secret", "s", "--abandon", "0.5", "--http"}, exitUsage, "no meaning with --http"},
+		"source":           {[]string{"--sale", stubSale, "--secret", "s", "--source", "here"}, exitUsage, "--source \"here\""},
+		"admin token":      {[]string{"--sale", stubSale, "--secret", "s", "--admin-token", "wrong"}, exitFailed, "--admin-token"},
+		"too many files":   {[]string{"--sale", stubSale, "--secret", "s", "--users", "2000000000"}, exitFailed, "open files"},
 	}
 	for name, test := range tests {
 		t.Run(name, func(t *testing.T) {

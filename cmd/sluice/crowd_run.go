@@ -42,6 +42,7 @@ type crowdOptions struct {
 	GrabDelay time.Duration // a grab comes at a random moment within it
 	Item      string        // "" = any that is left
 	Qty       int64
+	Codes     []string      // what the sale asks for, brought in turn; none = it asks for none
 	Timeout   time.Duration // of the whole crowd; 0 = none
 	Company   bool          // others may buy at the same time, so more may be sold than the crowd was told of
 

@@ -171,7 +171,17 @@ func (s *shopper) greet() error {
 		Token string `json:"token"`
 		Seat  string `json:"seat,omitempty"`
 		Order string `json:"order,omitempty"`
-	}{"hello", s.token, s.seat, s.order})
+		Code  string `json:"code,omitempty"`
+	}{"hello", s.token, s.seat, s.order, s.code()})
+}
+
+// code is the shopper's code, "" = it has none.
+func (s *shopper) code() string {
+	codes := s.crowd.opts.Codes
+	if len(codes) == 0 {
+		return ""
+	}
+	return codes[s.n%len(codes)]
 }
 
 // read handles frames until the visit is over, or the connection.

@@ -70,6 +70,30 @@ func TestShopperWaitsGrabsAndGoesHomeWithAConfirmedOrder(t *testing.T) {
 	want(t, "order of u-3", report.Orders["u-3"][0], wireOrder{ID: "order of u-3", Item: "main", Qty: 1, Status: "confirmed"})
 }
 
+func TestShoppersBringTheCodesInTurnAlsoWhenTheyComeBack(t *testing.T) {
+	t.Parallel()
+	var mu sync.Mutex
+	brought := map[any]int{}
+	visits := map[any]int{}
+	s := newStub(t, func(v *stubVisit) {
+		mu.Lock()
+		brought[v.hello["code"]]++
+		visits[v.hello["token"]]++
+		again := visits[v.hello["token"]] > 1
+		mu.Unlock()
+		v.welcome("main")
+		if !again {
+			return // the connection ends
+		}
+		v.send("sold_out", "stock", "gone")
+	})
+	report := s.crowd(4, func(o *crowdOptions) { o.Codes = []string{"ONE", "TWO"} })
+	results(t, report, map[string]int64{"sold_out": 4})
+	if diff := cmp.Diff(map[any]int{"ONE": 4, "TWO": 4}, brought); diff != "" {
+		t.Errorf("codes (-want +got):\n%s", diff)
+	}
+}
+
 func TestLostAnswerIsAskedForAgainWithTheSameIDAndSeat(t *testing.T) {
 	t.Parallel()
 	ids := make(chan string, 2)
