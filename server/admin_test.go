@@ -130,7 +130,7 @@ func (f fakeAuditor) Audit(context.Context, string) (any, error) { return f.audi
 
 const anAudit = `{"sale":"solo","at":1,"balanced":true,"items":[],"redis":{"balanced":true},
 	"database":{"balanced":true,"double_live":0,"over_limit":0},"unmatched":[],"in_flight":0,"outbox":0,
-	"broker":{"orders":0,"dead":0},"problems":[]}`
+	"broker":{"orders":0,"dead":0,"away":false},"problems":[]}`
 
 func TestTheAuditIsPassedOnAsItIs(t *testing.T) {
 	t.Parallel()
