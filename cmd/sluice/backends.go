@@ -2,7 +2,6 @@ package main
 
 import (
 	"context"
-	"errors"
 	"fmt"
 	"log/slog"
 	"os"
@@ -164,11 +163,12 @@ func (b *backends) broker() worker.Broker {
 	return b.direct
 }
 
-// ready says whether Redis and the database answer.
+// ready says whether Redis answers: without it a node can do nothing for a new shopper, and another one may reach it. Without
+// the database, which was there at the start, people join, wait and grab as ever, and no node would be better.
 func (b *backends) ready(ctx context.Context) error {
 	ctx, cancel := context.WithTimeout(ctx, 2*time.Second)
 	defer cancel()
-	return errors.Join(b.queue.Ping(ctx), b.store.Ping(ctx))
+	return b.queue.Ping(ctx)
 }
 
 // close lets go of everything; it may be called on what was opened only in part.
