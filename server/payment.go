@@ -8,6 +8,7 @@ import (
 	"encoding/json"
 	"fmt"
 	"net/http"
+	"slices"
 	"strings"
 	"time"
 
@@ -130,6 +131,9 @@ func (s *Server) paymentEvent(c echo.Context) error {
 	}
 	if event.Event == "" || len(event.Event) > maxEventID {
 		return invalid("event_id must be 1 to %d bytes", maxEventID)
+	}
+	if !slices.Contains([]string{"paid", "failed", "refunded"}, event.Status) {
+		return invalid("status must be paid, failed or refunded")
 	}
 	if uuid.Validate(event.Order) != nil || len(event.Order) != 36 {
 		return &queue.Error{Code: queue.NoSuchOrder, Message: "order must be the id of an order"}

@@ -132,6 +132,8 @@ func TestPaymentEventsMustBeSigned(t *testing.T) {
 		code   queue.Code
 	}{
 		"no JSON":       {"paid", http.StatusBadRequest, queue.BadRequest},
+		"no status":     {fmt.Sprintf(`{"order":%q,"event_id":"e"}`, bobsPaid), http.StatusUnprocessableEntity, queue.Invalid},
+		"other status":  {fmt.Sprintf(`{"order":%q,"status":"Paid","event_id":"e"}`, bobsPaid), http.StatusUnprocessableEntity, queue.Invalid},
 		"no event":      {fmt.Sprintf(`{"order":%q,"status":"paid"}`, bobsPaid), http.StatusUnprocessableEntity, queue.Invalid},
 		"a long event":  {fmt.Sprintf(`{"order":%q,"status":"paid","event_id":%q}`, bobsPaid, strings.Repeat("e", 101)), http.StatusUnprocessableEntity, queue.Invalid},
 		"no real order": {`{"order":"1","status":"paid","event_id":"e"}`, http.StatusNotFound, queue.NoSuchOrder},
