@@ -39,7 +39,7 @@ func TestOrdersThatASlowDatabaseKeepsAreNotLost(t *testing.T) {
 	m := newMarket(t, "redis://"+redis.Addr(), s, 20, 20, true)
 	rabbit := newRabbit(t, rabbitURL(t), AMQPOptions{})
 	stuck := stuckStore{Store: s, free: make(chan struct{})}
-	start(t, newWorker(Options{Broker: rabbit.AMQP, Logger: quiet, Node: "a"}, m, stuck).Run)
+	stop := start(t, newWorker(Options{Broker: rabbit.AMQP, Logger: quiet, Node: "a"}, m, stuck).Run)
 	m.crowd(5)
 	auditor := NewAuditor(m.Queue, s, rabbit.AMQP)
 	audit := func() Report {
@@ -58,7 +58,18 @@ func TestOrdersThatASlowDatabaseKeepsAreNotLost(t *testing.T) {
 	if report := audit(); !report.Balanced || report.Breach() || report.InFlight != 5 || report.Broker.Orders != 0 {
 		t.Errorf("five orders in hand: %+v", report)
 	}
+	// A worker that is told to stop goes on with what it has in hand, and goes on saying so.
+	stopped := make(chan struct{})
+	go func() { defer close(stopped); stop() }()
+	redis.SetTime(time.Now().Add(4 * time.Minute))
+	eventually(t, "the writers say so while they are to stop", func() bool {
+		held, err := m.Held(t.Context(), m.sale)
+		return err == nil && len(held) == 5
+	})
 	close(stuck.free)
+	receive(t, "the end of the worker", stopped)
+	// What it had received and not begun with is the broker's again, and another worker's.
+	start(t, newWorker(Options{Broker: rabbit.AMQP, Logger: quiet, Node: "b"}, m, s).Run)
 	m.settled(5)
 	if report := audit(); !report.Balanced || report.InFlight != 0 {
 		t.Errorf("five orders written: %+v", report)

@@ -89,13 +89,15 @@ func (w *Worker) Run(ctx context.Context) {
 		writer := w.writer()
 		writers.Go(func() { writer.Run(writing) })
 	}
-	var counter sync.WaitGroup
-	counter.Go(func() { w.countDead(ctx) })
-	counter.Go(func() { tellOfHolding(ctx, w.opts.Broker, w.queue) })
+	telling, stopTelling := context.WithCancel(context.WithoutCancel(ctx))
+	var others sync.WaitGroup
+	others.Go(func() { w.countDead(ctx) })
+	others.Go(func() { tellOfHolding(telling, w.opts.Broker, w.queue) })
 	w.watch(ctx)
 	stopWriting()
 	writers.Wait()
-	counter.Wait()
+	stopTelling() // not before: a writer that is told to stop may have its batch in hand for a while
+	others.Wait()
 }
 
 func (w *Worker) writer() *Writer {
