@@ -18,11 +18,12 @@ import (
 func mayImport() map[string][]string {
 	return map[string][]string{
 		"cmd/sluice":              {"server", "hub", "queue", "lua", "worker", "web", "doctor", "trace"},
+		"deploy/control":          {},
 		"deploy/services":         {},
-		"deploy/faults":           {"server"},
+		"deploy/faults":           {"server", "deploy/control"},
 		"deploy/licences":         {},
 		"deploy/lobby":            {"queue"},
-		"deploy/stack":            {},
+		"deploy/stack":            {"deploy/control"},
 		"docs":                    {},
 		"docs/examples/passes/go": {},
 		"docs/spec":               {"docs"},

@@ -154,20 +154,20 @@ func (c *schedule) draw() []event {
 	case 9:
 		add("freeze rabbitmq", func(ctx context.Context) error {
 			wait(ctx, 1500*time.Millisecond) // as above
-			if _, err := c.services.tell("freeze rabbitmq"); err != nil {
+			if _, err := c.services.control.Tell("freeze rabbitmq"); err != nil {
 				return err
 			}
 			wait(ctx, time.Second)
-			_, err := c.services.tell("thaw rabbitmq")
+			_, err := c.services.control.Tell("thaw rabbitmq")
 			return err
 		})
 	case 10:
 		add("freeze redis", func(ctx context.Context) error {
-			if _, err := c.services.tell("freeze redis"); err != nil {
+			if _, err := c.services.control.Tell("freeze redis"); err != nil {
 				return err
 			}
 			wait(ctx, 900*time.Millisecond)
-			_, err := c.services.tell("thaw redis")
+			_, err := c.services.control.Tell("thaw redis")
 			return err
 		})
 	}

@@ -1,21 +1,19 @@
 package main
 
 import (
-	"bufio"
 	"context"
 	"database/sql"
-	"errors"
 	"fmt"
-	"net"
 	"net/url"
 	"os"
 	"os/exec"
 	"path/filepath"
-	"strings"
 
 	_ "github.com/go-sql-driver/mysql" // the database driver
 	amqp "github.com/rabbitmq/amqp091-go"
 	"github.com/redis/go-redis/v9"
+
+	"sluice/deploy/control"
 )
 
 // services are what the suite stands on, and what it does to them.
@@ -23,11 +21,11 @@ type services struct {
 	redisAt, amqpAt, mysqlAt string // host:port
 	redis                    *redis.Client
 	db                       *sql.DB
-	control                  string // socket of deploy/services
+	control                  control.Control
 }
 
 func findServices() (*services, error) {
-	s := &services{control: os.Getenv("SLUICE_TEST_CONTROL")}
+	s := &services{}
 	for variable, at := range map[string]*string{"SLUICE_TEST_REDIS": &s.redisAt, "SLUICE_TEST_AMQP": &s.amqpAt, "SLUICE_TEST_MYSQL": &s.mysqlAt} {
 		u, err := url.Parse(os.Getenv(variable))
 		if err != nil || u.Host == "" {
@@ -35,11 +33,11 @@ func findServices() (*services, error) {
 		}
 		*at = u.Host
 	}
-	if s.control == "" {
-		return nil, errors.New("SLUICE_TEST_CONTROL is not set: the services must run as processes of their own, with: make test-faults")
+	var err error
+	if s.control, err = control.Find(); err != nil {
+		return nil, err
 	}
 	s.redis = redis.NewClient(&redis.Options{Addr: s.redisAt})
-	var err error
 	s.db, err = sql.Open("mysql", "root@tcp("+s.mysqlAt+")/?multiStatements=true")
 	return s, err
 }
@@ -49,39 +47,18 @@ func (s *services) close() {
 	_ = s.db.Close()
 }
 
-// tell gives a command to deploy/services and returns what it answers after "ok".
-func (s *services) tell(command string) (string, error) {
-	conn, err := net.Dial("unix", s.control)
-	if err != nil {
-		return "", err
-	}
-	defer conn.Close()
-	if _, err := fmt.Fprintln(conn, command); err != nil {
-		return "", err
-	}
-	line, err := bufio.NewReader(conn).ReadString('\n')
-	if err != nil {
-		return "", err
-	}
-	line = strings.TrimSpace(line)
-	if line != "ok" && !strings.HasPrefix(line, "ok ") {
-		return "", fmt.Errorf("%s: %s", command, line)
-	}
-	return strings.TrimSpace(strings.TrimPrefix(line, "ok")), nil
-}
-
 // restart kills a service and starts it again.
 func (s *services) restart(name string) error {
-	if _, err := s.tell("kill " + name); err != nil {
+	if _, err := s.control.Tell("kill " + name); err != nil {
 		return err
 	}
-	_, err := s.tell("start " + name)
+	_, err := s.control.Tell("start " + name)
 	return err
 }
 
 // copyRedis keeps what Redis has on disk now, like a replica that falls behind from here on.
 func (s *services) copyRedis(to string) error {
-	dir, err := s.tell("dir redis")
+	dir, err := s.control.Tell("dir redis")
 	if err != nil {
 		return err
 	}
@@ -90,11 +67,11 @@ func (s *services) copyRedis(to string) error {
 
 // becomeCopy lets the copy take the place of Redis, as when a stale replica is promoted.
 func (s *services) becomeCopy(from string) error {
-	dir, err := s.tell("dir redis")
+	dir, err := s.control.Tell("dir redis")
 	if err != nil {
 		return err
 	}
-	if _, err := s.tell("kill redis"); err != nil {
+	if _, err := s.control.Tell("kill redis"); err != nil {
 		return err
 	}
 	files := filepath.Join(dir, "appendonlydir")
@@ -104,7 +81,7 @@ func (s *services) becomeCopy(from string) error {
 	if err := copyFolder(from, files); err != nil {
 		return err
 	}
-	_, err = s.tell("start redis")
+	_, err = s.control.Tell("start redis")
 	return err
 }
 

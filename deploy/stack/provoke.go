@@ -16,6 +16,8 @@ import (
 	amqp "github.com/rabbitmq/amqp091-go"
 	"github.com/redis/go-redis/v9"
 	"go.yaml.in/yaml/v4"
+
+	"sluice/deploy/control"
 )
 
 // What is provoked are a sale in which people buy all the time, one whose books are bent, one whose holds are short, and one
@@ -42,6 +44,10 @@ type provocation struct {
 // provoke makes every alert of deploy/prometheus/alerts.yml fire by what it is about, one kind of trouble after the other, and
 // audits the sale that was sold all the while.
 func (s *stack) provoke(ctx context.Context) error {
+	services, err := control.Find()
+	if err != nil {
+		return err
+	}
 	ctx, stop := context.WithCancel(ctx)
 	var running sync.WaitGroup
 	defer running.Wait()
@@ -71,7 +77,7 @@ func (s *stack) provoke(ctx context.Context) error {
 	if err := s.wait(ctx, "people buy", func() bool { return s.gauge(ctx, `sum(rate(sluice_orders_written_total[1m]))`) > 1 }); err != nil {
 		return err
 	}
-	groups := s.provocations(keyless, small, &running)
+	groups := s.provocations(keyless, small, services, &running)
 	if err := s.wants(ctx, groups); err != nil {
 		return err
 	}
@@ -113,12 +119,18 @@ func (s *stack) addOdd(ctx context.Context) (keyless, small *program, err error)
 }
 
 // provocations are what is done together, in the order in which it is done.
-func (s *stack) provocations(keyless, small *program, running *sync.WaitGroup) [][]provocation {
+func (s *stack) provocations(keyless, small *program, services control.Control, running *sync.WaitGroup) [][]provocation {
 	nothing := func() error { return nil }
-	freeze := func(name string) func(context.Context) error {
-		return func(context.Context) error { return tell("freeze " + name) }
+	told := func(command string) func() error {
+		return func() error {
+			_, err := services.Tell(command)
+			return err
+		}
 	}
-	thaw := func(name string) func() error { return func() error { return tell("thaw " + name) } }
+	freeze := func(name string) func(context.Context) error {
+		return func(context.Context) error { return told("freeze " + name)() }
+	}
+	thaw := func(name string) func() error { return told("thaw " + name) }
 	// pulse stops something for a while, again and again.
 	pulse := func(stopped, going time.Duration, stop, cont func() error) func(context.Context) error {
 		return func(ctx context.Context) error {
@@ -157,7 +169,7 @@ func (s *stack) provocations(keyless, small *program, running *sync.WaitGroup) [
 		{{"SluiceNodeSilent", "a Redis that stands still", freeze("redis"), thaw("redis")}},
 		{
 			{"SluiceGrabsSlow", "a Redis that stands still for 0.8 s again and again",
-				pulse(800*time.Millisecond, 200*time.Millisecond, func() error { return tell("freeze redis") }, thaw("redis")), nothing},
+				pulse(800*time.Millisecond, 200*time.Millisecond, told("freeze redis"), thaw("redis")), nothing},
 		},
 		{
 			// The other node gives turns meanwhile to those who are here.
