@@ -22,6 +22,6 @@ func (i *inbound) read(n int) {
 	}
 	i.paid = i.paid.Add(time.Duration(n) * time.Second / inboundPerSecond)
 	if ahead := i.paid.Sub(now) - inboundBurst*time.Second/inboundPerSecond; ahead > 0 {
-		time.Sleep(ahead) // a read is as large as a buffer, so this is a moment
+		time.Sleep(ahead) // a quarter of a second at most: nobody reads more than 16 KiB at once
 	}
 }

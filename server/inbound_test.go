@@ -42,7 +42,7 @@ func TestASocketIsReadNoFasterThanAShopperSpeaks(t *testing.T) {
 		if took, want := flood(10*inboundPerSecond), 10*time.Second; took != want {
 			t.Errorf("ten seconds' worth was read within %s", took)
 		}
-		time.Sleep(time.Minute)
+		time.Sleep(time.Minute) // by the clock of this bubble
 		if took := flood(inboundBurst); took != 0 {
 			t.Errorf("a burst after a rest was slowed down by %s", took)
 		}
