@@ -2,9 +2,7 @@ package queue
 
 import (
 	"context"
-	"errors"
 	"fmt"
-	"time"
 
 	"github.com/google/uuid"
 
@@ -171,13 +169,4 @@ func (q *Queue) grabBatch(ctx context.Context, sale string, calls []grabCall) ([
 		return grabbed, fill(errs, r.err)
 	}
 	return grabbed, errs
-}
-
-// RetryAfter is how long somebody who met err had better wait, at least a second for trouble with the infrastructure.
-func RetryAfter(err error) time.Duration {
-	var e *Error
-	if errors.As(err, &e) && e.RetryAfter > 0 {
-		return e.RetryAfter
-	}
-	return time.Second
 }
