@@ -3,7 +3,7 @@ package server
 import (
 	"net/http"
 
-	"github.com/labstack/echo/v4"
+	"github.com/labstack/echo/v5"
 
 	"sluice/queue"
 )
@@ -25,7 +25,7 @@ type aboutLimits struct {
 }
 
 // about is GET /admin/about.
-func (s *Server) about(c echo.Context) error {
+func (s *Server) about(c *echo.Context) error {
 	limit := func(r queue.Rate) string {
 		if !r.On() {
 			return ""

@@ -7,7 +7,7 @@ import (
 	"slices"
 	"strings"
 
-	"github.com/labstack/echo/v4"
+	"github.com/labstack/echo/v5"
 )
 
 // proxies are whose X-Forwarded-For is believed.
@@ -86,7 +86,7 @@ func parseHop(text string) (netip.Addr, bool) {
 }
 
 // clientOf is the client's own address; the zero value where it is none.
-func clientOf(c echo.Context) netip.Addr {
+func clientOf(c *echo.Context) netip.Addr {
 	addr, err := netip.ParseAddr(c.RealIP())
 	if err != nil {
 		return netip.Addr{}
@@ -95,7 +95,7 @@ func clientOf(c echo.Context) netip.Addr {
 }
 
 // addressOf is the client's address as limits count it.
-func addressOf(c echo.Context) string {
+func addressOf(c *echo.Context) string {
 	text := c.RealIP()
 	if !strings.Contains(text, ":") {
 		return text

@@ -12,7 +12,7 @@ import (
 	"strings"
 	"time"
 
-	"github.com/labstack/echo/v4"
+	"github.com/labstack/echo/v5"
 
 	"sluice/queue"
 )
@@ -35,7 +35,7 @@ func (b bearer) is(token string) bool {
 // adminOnly lets through whoever has the admin token and asks for nothing in the query but those parameters.
 func (s *Server) adminOnly(params ...string) echo.MiddlewareFunc {
 	return func(next echo.HandlerFunc) echo.HandlerFunc {
-		return func(c echo.Context) error {
+		return func(c *echo.Context) error {
 			if !s.admin.set {
 				return &queue.Error{
 					Code:    queue.Forbidden,
@@ -58,7 +58,7 @@ func (s *Server) adminOnly(params ...string) echo.MiddlewareFunc {
 }
 
 // wrongToken answers somebody with another token, and says so in the log.
-func (s *Server) wrongToken(c echo.Context) error {
+func (s *Server) wrongToken(c *echo.Context) error {
 	now := s.now()
 	wait, limit, ok := s.attempts.fail(addressOf(c), now)
 	if !ok {
@@ -179,7 +179,7 @@ func stateAt(sale queue.Sale, now time.Time) queue.State {
 }
 
 // adminSales is GET /admin/sales: those that are not archived, or with ?archived=true the others.
-func (s *Server) adminSales(c echo.Context) error {
+func (s *Server) adminSales(c *echo.Context) error {
 	ctx, cancel := context.WithTimeout(c.Request().Context(), readTimeout)
 	defer cancel()
 	archived, err := boolParam(c, "archived")
@@ -204,7 +204,7 @@ func (s *Server) adminSales(c echo.Context) error {
 }
 
 // adminSale is GET /admin/sales/{sale}.
-func (s *Server) adminSale(c echo.Context) error {
+func (s *Server) adminSale(c *echo.Context) error {
 	ctx, cancel := context.WithTimeout(c.Request().Context(), readTimeout)
 	defer cancel()
 	id := c.Param("sale")
@@ -228,7 +228,7 @@ func (s *Server) adminSale(c echo.Context) error {
 }
 
 // auditSale is GET /admin/sales/{sale}/audit. It reads every order of the sale.
-func (s *Server) auditSale(c echo.Context) error {
+func (s *Server) auditSale(c *echo.Context) error {
 	id := c.Param("sale")
 	switch {
 	case !queue.ValidID(id):

@@ -6,7 +6,7 @@ import (
 	"fmt"
 	"net/http"
 
-	"github.com/labstack/echo/v4"
+	"github.com/labstack/echo/v5"
 
 	"sluice/queue"
 )
@@ -87,7 +87,7 @@ func (s *Server) grabLate(ctx context.Context, req queue.GrabRequest) (queue.Gra
 
 // archiveSale is POST /admin/sales/{sale}/archive: a sale that is over is taken out of Redis, and with ?purge_users=true its
 // orders lose their users, a while later.
-func (s *Server) archiveSale(c echo.Context) error {
+func (s *Server) archiveSale(c *echo.Context) error {
 	purge, err := boolParam(c, "purge_users")
 	if err != nil {
 		return err
@@ -130,7 +130,7 @@ func (s *Server) archiveSale(c echo.Context) error {
 }
 
 // archivedSales is GET /admin/sales?archived=true.
-func (s *Server) archivedSales(ctx context.Context, c echo.Context) error {
+func (s *Server) archivedSales(ctx context.Context, c *echo.Context) error {
 	archives, err := s.opts.Sales.Archives(ctx)
 	if err != nil {
 		return err
@@ -156,7 +156,7 @@ func (s *Server) viewOfArchived(sale queue.Sale, archive *queue.Archive) adminVi
 }
 
 // boolParam is a parameter that is true or false, false when it is not there.
-func boolParam(c echo.Context, name string) (bool, error) {
+func boolParam(c *echo.Context, name string) (bool, error) {
 	switch value := c.QueryParam(name); {
 	case value == "true":
 		return true, nil

@@ -6,7 +6,7 @@ import (
 	"net/http"
 	"strconv"
 
-	"github.com/labstack/echo/v4"
+	"github.com/labstack/echo/v5"
 
 	"sluice/queue"
 )
@@ -31,7 +31,7 @@ type LogEntry struct {
 }
 
 // readAuditLog is GET /admin/audit-log: the newest first, of one sale with ?sale=.
-func (s *Server) readAuditLog(c echo.Context) error {
+func (s *Server) readAuditLog(c *echo.Context) error {
 	if s.opts.AuditLog == nil {
 		return &queue.Error{Code: queue.Unavailable, Message: "this node keeps no audit log"}
 	}

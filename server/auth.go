@@ -9,7 +9,7 @@ import (
 	"sync"
 	"time"
 
-	"github.com/labstack/echo/v4"
+	"github.com/labstack/echo/v5"
 	"golang.org/x/sync/singleflight"
 
 	"sluice/queue"
@@ -33,7 +33,7 @@ const (
 
 // authorize is GET /auth?sale=…, for the auth_request of a proxy: 204 and the user when a pass of that sale was shown whose
 // turn or order stands, else 401 (no such pass) or 403 (no longer). When that cannot be found out it is 503, never either.
-func (s *Server) authorize(c echo.Context) error {
+func (s *Server) authorize(c *echo.Context) error {
 	sale := c.QueryParam("sale")
 	if !queue.ValidID(sale) {
 		return badRequest("say of which sale the pass must be: ?sale=phone-x")

@@ -11,7 +11,7 @@ import (
 	"slices"
 	"strings"
 
-	"github.com/labstack/echo/v4"
+	"github.com/labstack/echo/v5"
 
 	"sluice/queue"
 )
@@ -24,7 +24,7 @@ const (
 )
 
 // readBody reads a body of at most limit bytes.
-func readBody(c echo.Context, limit int64) ([]byte, error) {
+func readBody(c *echo.Context, limit int64) ([]byte, error) {
 	r := c.Request()
 	if r.ContentLength == 0 || r.Body == nil {
 		return nil, nil
@@ -45,7 +45,7 @@ func readBody(c echo.Context, limit int64) ([]byte, error) {
 }
 
 // readJSON reads a JSON object into out and refuses whatever out has no field for. Without a body out stays as it is.
-func readJSON(c echo.Context, out any) error {
+func readJSON(c *echo.Context, out any) error {
 	body, err := readBody(c, maxBody)
 	if err != nil {
 		return err

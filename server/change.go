@@ -13,7 +13,7 @@ import (
 	"strings"
 	"time"
 
-	"github.com/labstack/echo/v4"
+	"github.com/labstack/echo/v5"
 
 	"sluice/queue"
 )
@@ -58,7 +58,7 @@ type Change struct {
 }
 
 // applySale is PUT /admin/sales/{sale}: a sale file, YAML or JSON.
-func (s *Server) applySale(c echo.Context) error {
+func (s *Server) applySale(c *echo.Context) error {
 	file, err := readSaleFile(c)
 	if err != nil {
 		return err
@@ -106,13 +106,13 @@ func (s *Server) applySale(c echo.Context) error {
 }
 
 // changeContext is for a change: once begun it is brought to its end, also when the operator's connection drops.
-func changeContext(c echo.Context) (context.Context, context.CancelFunc) {
+func changeContext(c *echo.Context) (context.Context, context.CancelFunc) {
 	return context.WithTimeout(context.WithoutCancel(c.Request().Context()), changeTimeout)
 }
 
 // readSaleFile reads and parses the body. What is wrong with it is Invalid, in the words of the parser, which name the
 // line and the field.
-func readSaleFile(c echo.Context) (*queue.SaleFile, error) {
+func readSaleFile(c *echo.Context) (*queue.SaleFile, error) {
 	if kind := c.Request().Header.Get(echo.HeaderContentType); kind != "" {
 		media, _, err := mime.ParseMediaType(kind)
 		if err != nil || !(strings.HasSuffix(media, "json") || strings.HasSuffix(media, "yaml") || media == echo.MIMETextPlain) {
@@ -243,7 +243,7 @@ func same(a, b queue.Sale) bool {
 // changeSale is POST /admin/sales/{sale}/{open|pause|resume|close}: Redis acts at once, by its own clock, and the
 // database follows. Asking again ends what a crash left half done.
 func (s *Server) changeSale(action string, becomes queue.State, act func(line, context.Context, string) (queue.Sale, error)) echo.HandlerFunc {
-	return func(c echo.Context) error {
+	return func(c *echo.Context) error {
 		ctx, cancel := changeContext(c)
 		defer cancel()
 		s.changing.Lock()
@@ -281,7 +281,7 @@ const recoverEvery = 50 * time.Millisecond
 
 // recoverSale is POST /admin/sales/{sale}/recover: the sale is put right from its orders, as after a loss. It returns when
 // it is granted again.
-func (s *Server) recoverSale(c echo.Context) error {
+func (s *Server) recoverSale(c *echo.Context) error {
 	ctx, cancel := changeContext(c)
 	defer cancel()
 	s.changing.Lock()
@@ -313,7 +313,7 @@ func (s *Server) recoverSale(c echo.Context) error {
 
 // record writes a change that was made to the log and the audit log. A failure there does not undo the change, so it is
 // not told to the caller as one.
-func (s *Server) record(c echo.Context, action, sale string, before, after *queue.Sale) {
+func (s *Server) record(c *echo.Context, action, sale string, before, after *queue.Sale) {
 	ctx := context.WithoutCancel(c.Request().Context())
 	hidden := func(sale *queue.Sale) *queue.Sale {
 		if sale == nil {

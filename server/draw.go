@@ -9,7 +9,7 @@ import (
 	"sync"
 	"time"
 
-	"github.com/labstack/echo/v4"
+	"github.com/labstack/echo/v5"
 
 	"sluice/queue"
 )
@@ -42,7 +42,7 @@ type entryView struct {
 }
 
 // showDraw is GET /sales/{sale}/draw.
-func (s *Server) showDraw(c echo.Context) error {
+func (s *Server) showDraw(c *echo.Context) error {
 	draw, err := s.drawings.of(c.Request().Context(), c.Param("sale"))
 	if err != nil {
 		return err
@@ -63,7 +63,7 @@ func (s *Server) showDraw(c echo.Context) error {
 
 // listEntrants is GET /sales/{sale}/draw/entrants: the entry of each who took part, a line each, in hex, and behind a space
 // the priority of those who have one.
-func (s *Server) listEntrants(c echo.Context) error {
+func (s *Server) listEntrants(c *echo.Context) error {
 	ctx := c.Request().Context()
 	draw, err := s.frozenDraw(ctx, c.Param("sale"))
 	if err != nil {
@@ -98,7 +98,7 @@ func (s *Server) listEntrants(c echo.Context) error {
 
 // listPriorities is GET /sales/{sale}/draw/priorities: a byte for each entry, its priority; nothing when none has any. It is for
 // those who repeat the draw without all the entries.
-func (s *Server) listPriorities(c echo.Context) error {
+func (s *Server) listPriorities(c *echo.Context) error {
 	draw, err := s.frozenDraw(c.Request().Context(), c.Param("sale"))
 	if err != nil {
 		return err
@@ -108,7 +108,7 @@ func (s *Server) listPriorities(c echo.Context) error {
 }
 
 // showEntry is GET /sales/{sale}/draw/mine.
-func (s *Server) showEntry(c echo.Context) error {
+func (s *Server) showEntry(c *echo.Context) error {
 	ctx, sale := c.Request().Context(), c.Param("sale")
 	who, err := s.caller(c)
 	if err != nil {

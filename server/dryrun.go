@@ -7,14 +7,14 @@ import (
 	"net/http"
 	"time"
 
-	"github.com/labstack/echo/v4"
+	"github.com/labstack/echo/v5"
 
 	"sluice/queue"
 )
 
 // dryRun is PUT /admin/sales/{sale}?dry_run=true: it checks a file as applySale does, as far as that can be known without
 // changing anything, and answers with the sale that would be.
-func (s *Server) dryRun(c echo.Context, file *queue.SaleFile) error {
+func (s *Server) dryRun(c *echo.Context, file *queue.SaleFile) error {
 	ctx, cancel := context.WithTimeout(c.Request().Context(), readTimeout)
 	defer cancel()
 	id := file.ID()

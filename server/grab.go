@@ -7,7 +7,7 @@ import (
 	"strings"
 	"time"
 
-	"github.com/labstack/echo/v4"
+	"github.com/labstack/echo/v5"
 
 	"sluice/fault"
 	"sluice/queue"
@@ -41,7 +41,7 @@ type grabAnswer struct {
 // the repetition is a new grab: if the first one took stock, it is answered `already`, with that order. That is the same
 // truth under another name, and takes nothing. An id made from the user instead would answer `success` to everything
 // that user ever asks, and after a cancelled order there could be no second one.
-func (s *Server) postGrab(c echo.Context) error {
+func (s *Server) postGrab(c *echo.Context) error {
 	ctx := c.Request().Context()
 	who, err := s.identities.Request(c.Request())
 	if err != nil {

@@ -3,11 +3,11 @@ package server
 import (
 	"net/http"
 
-	"github.com/labstack/echo/v4"
+	"github.com/labstack/echo/v5"
 )
 
 // makeGuest is POST /guests.
-func (s *Server) makeGuest(c echo.Context) error {
+func (s *Server) makeGuest(c *echo.Context) error {
 	user, token, expires, err := s.identities.Guest()
 	if err != nil {
 		return err

@@ -8,7 +8,7 @@ import (
 	"sync"
 	"time"
 
-	"github.com/labstack/echo/v4"
+	"github.com/labstack/echo/v5"
 
 	"sluice/queue"
 )
@@ -75,7 +75,7 @@ func (s *Server) limit(next echo.HandlerFunc) echo.HandlerFunc {
 	if s.node == nil {
 		return next
 	}
-	return func(c echo.Context) error {
+	return func(c *echo.Context) error {
 		now := s.now()
 		wait, ok := s.node.take(now)
 		if ok {
@@ -94,7 +94,7 @@ func (s *Server) limit(next echo.HandlerFunc) echo.HandlerFunc {
 
 // caller is who sent a request that costs Redis or the database something and is no join or grab, which are counted where they
 // are done. It is refused when it is beyond the limits of its user or address, which all nodes share.
-func (s *Server) caller(c echo.Context) (Identity, error) {
+func (s *Server) caller(c *echo.Context) (Identity, error) {
 	who, err := s.identities.Request(c.Request())
 	if err != nil {
 		return who, err
@@ -104,7 +104,7 @@ func (s *Server) caller(c echo.Context) (Identity, error) {
 
 // limitAddress refuses what nobody in particular asks for when it is beyond the limit of its address.
 func (s *Server) limitAddress(next echo.HandlerFunc) echo.HandlerFunc {
-	return func(c echo.Context) error {
+	return func(c *echo.Context) error {
 		if err := s.allow(c, ""); err != nil {
 			return err
 		}
@@ -114,7 +114,7 @@ func (s *Server) limitAddress(next echo.HandlerFunc) echo.HandlerFunc {
 
 // allow asks the limits that all nodes share. While Redis does not answer, the limit of the node alone counts: orders can be paid
 // without Redis, and what is there to protect it must not be what stops that.
-func (s *Server) allow(c echo.Context, user string) error {
+func (s *Server) allow(c *echo.Context, user string) error {
 	left, err := s.line.Allow(c.Request().Context(), user, addressOf(c))
 	if queue.CodeOf(err) != queue.Limited {
 		showAllowance(c, left)
@@ -133,14 +133,14 @@ func (s *Server) countLimited(err error) {
 }
 
 // showAllowance says with an answer what the limits leave to who asked; nothing when no limit was asked.
-func showAllowance(c echo.Context, left *queue.Allowance) {
+func showAllowance(c *echo.Context, left *queue.Allowance) {
 	if left != nil {
 		setFigures(c.Response().Header(), left.Limit, left.Remaining, left.Reset)
 	}
 }
 
 // hideAllowance takes that off an answer that caches may keep for everybody.
-func hideAllowance(c echo.Context) {
+func hideAllowance(c *echo.Context) {
 	for _, name := range []string{headerLimit, headerRemaining, headerReset} {
 		c.Response().Header().Del(name)
 	}

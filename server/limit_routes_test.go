@@ -53,7 +53,7 @@ func limitsOfRoutes() map[string]string {
 // routesOf are those of shoppers, as "METHOD /path".
 func routesOf(s *Server) []string {
 	var routes []string
-	for _, route := range s.echo.Routes() {
+	for _, route := range s.echo.Router().Routes() {
 		if !strings.HasPrefix(route.Path, adminAPI) && route.Method != "echo_route_not_found" {
 			routes = append(routes, route.Method+" "+route.Path)
 		}

@@ -5,7 +5,7 @@ import (
 	"fmt"
 	"time"
 
-	"github.com/labstack/echo/v4"
+	"github.com/labstack/echo/v5"
 
 	"sluice/queue"
 )
@@ -15,7 +15,7 @@ const liveEvery = time.Second
 
 // watchSale is GET /admin/sales/{sale}/live: Server-Sent Events, a frame at once and then one a second, until the client
 // goes or the node drains. Whatever is down meanwhile, the frames go on.
-func (s *Server) watchSale(c echo.Context) error {
+func (s *Server) watchSale(c *echo.Context) error {
 	over, ok := s.streams.begin()
 	if !ok {
 		return &queue.Error{Code: queue.Unavailable, Message: "this node is about to end; ask again, for another one", RetryAfter: time.Second}

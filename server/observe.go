@@ -13,7 +13,7 @@ import (
 	"time"
 
 	"github.com/google/uuid"
-	"github.com/labstack/echo/v4"
+	"github.com/labstack/echo/v5"
 	"golang.org/x/time/rate"
 
 	"sluice/queue"
@@ -29,7 +29,7 @@ const (
 // observe is around every request. It names it, turns panics and errors into answers, and logs it: at debug level what
 // went well, since a grab takes less time than its line in a log.
 func (s *Server) observe(next echo.HandlerFunc) echo.HandlerFunc {
-	return func(c echo.Context) error {
+	return func(c *echo.Context) error {
 		id := s.requests.of(c.Request())
 		header := c.Response().Header()
 		header.Set(echo.HeaderXRequestID, id)
@@ -44,13 +44,14 @@ func (s *Server) observe(next echo.HandlerFunc) echo.HandlerFunc {
 		began := time.Now()
 
 		if err := guarded(next, c); err != nil {
-			s.fail(err, c)
+			s.fail(c, err)
 		}
 		if ctx := c.Request().Context(); s.log.Enabled(ctx, slog.LevelDebug) {
+			_, status := echo.ResolveResponseStatus(c.Response(), nil)
 			s.log.LogAttrs(ctx, slog.LevelDebug, "request", append(about(c, id),
 				slog.String("method", c.Request().Method),
 				slog.String("path", c.Request().URL.Path), // never the query, and never a header
-				slog.Int("status", c.Response().Status),
+				slog.Int("status", status),
 				slog.Duration("took", time.Since(began)))...)
 		}
 		return nil
@@ -59,7 +60,7 @@ func (s *Server) observe(next echo.HandlerFunc) echo.HandlerFunc {
 
 // about are the ids that a line about a request carries, as far as its route has them. What is no id is left out: it may be
 // anything.
-func about(c echo.Context, request string) []slog.Attr {
+func about(c *echo.Context, request string) []slog.Attr {
 	attrs := make([]slog.Attr, 1, 8) // room for what the caller adds
 	attrs[0] = slog.String("request", request)
 	if sale := c.Param("sale"); queue.ValidID(sale) {
@@ -72,7 +73,7 @@ func about(c echo.Context, request string) []slog.Attr {
 }
 
 // guarded is next(c), with a panic as an error that carries the stack.
-func guarded(next echo.HandlerFunc, c echo.Context) (err error) {
+func guarded(next echo.HandlerFunc, c *echo.Context) (err error) {
 	defer func() {
 		switch v := recover(); v {
 		case nil:

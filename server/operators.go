@@ -4,7 +4,7 @@ import (
 	"net/http"
 	"strings"
 
-	"github.com/labstack/echo/v4"
+	"github.com/labstack/echo/v5"
 
 	"sluice/queue"
 )
@@ -49,7 +49,7 @@ func (s *Server) operatorRoutes(e *echo.Echo) {
 
 // operatorPages answers with the console and its files. Shoppers' pages are elsewhere.
 func (s *Server) operatorPages(next echo.HandlerFunc) echo.HandlerFunc {
-	return func(c echo.Context) error {
+	return func(c *echo.Context) error {
 		switch path := c.Request().URL.Path; {
 		case path == "/":
 			return c.Redirect(http.StatusFound, adminPage)

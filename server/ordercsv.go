@@ -9,7 +9,7 @@ import (
 	"strconv"
 	"time"
 
-	"github.com/labstack/echo/v4"
+	"github.com/labstack/echo/v5"
 
 	"sluice/queue"
 )
@@ -23,7 +23,7 @@ const (
 
 // exportOrders is GET /admin/sales/{sale}/orders.csv: all orders that have a row, the oldest first, a page at a time, so
 // that a sale of any size takes the same memory.
-func (s *Server) exportOrders(c echo.Context) error {
+func (s *Server) exportOrders(c *echo.Context) error {
 	id := c.Param("sale")
 	ctx, cancel := context.WithCancel(c.Request().Context())
 	defer cancel()
@@ -45,7 +45,7 @@ func (s *Server) exportOrders(c echo.Context) error {
 	case err != nil && e.stream != nil:
 		// Half a file must not look like a whole one: the connection is cut, and the client sees that.
 		if c.Request().Context().Err() == nil {
-			s.logFailure(err, c)
+			s.logFailure(c, err)
 		}
 		panic(http.ErrAbortHandler)
 	}
@@ -54,7 +54,7 @@ func (s *Server) exportOrders(c echo.Context) error {
 
 // export is one CSV file on its way.
 type export struct {
-	c      echo.Context
+	c      *echo.Context
 	stream *stream // nil before the first page
 }
 

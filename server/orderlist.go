@@ -9,7 +9,7 @@ import (
 	"unicode/utf8"
 
 	"github.com/google/uuid"
-	"github.com/labstack/echo/v4"
+	"github.com/labstack/echo/v5"
 
 	"sluice/queue"
 )
@@ -30,7 +30,7 @@ type adminOrder struct {
 }
 
 // findOrders is GET /admin/sales/{sale}/orders: orders that have a row, the newest first.
-func (s *Server) findOrders(c echo.Context) error {
+func (s *Server) findOrders(c *echo.Context) error {
 	filter, err := orderFilter(c)
 	if err != nil {
 		return err
@@ -62,7 +62,7 @@ func (s *Server) findOrders(c echo.Context) error {
 }
 
 // orderFilter reads what is asked for, and refuses what cannot be.
-func orderFilter(c echo.Context) (queue.OrderFilter, error) {
+func orderFilter(c *echo.Context) (queue.OrderFilter, error) {
 	f := queue.OrderFilter{
 		Sale: c.Param("sale"), Begins: c.QueryParam("q"), Status: queue.OrderStatus(c.QueryParam("status")), Before: c.QueryParam("before"),
 	}

@@ -8,7 +8,7 @@ import (
 	"time"
 
 	"github.com/google/uuid"
-	"github.com/labstack/echo/v4"
+	"github.com/labstack/echo/v5"
 
 	"sluice/queue"
 )
@@ -42,7 +42,7 @@ func viewOfOrder(o queue.Order) orderView {
 }
 
 // listOrders is GET /orders: the caller's orders, the newest first, in one sale with ?sale=.
-func (s *Server) listOrders(c echo.Context) error {
+func (s *Server) listOrders(c *echo.Context) error {
 	who, err := s.caller(c)
 	if err != nil {
 		return err
@@ -81,7 +81,7 @@ func (s *Server) listOrders(c echo.Context) error {
 
 // showOrder is GET /orders/{order}. Somebody else's order does not exist. ?sale= says where to look for an order which
 // has no row yet; without it all sales are searched.
-func (s *Server) showOrder(c echo.Context) error {
+func (s *Server) showOrder(c *echo.Context) error {
 	who, err := s.caller(c)
 	if err != nil {
 		return err

@@ -8,8 +8,8 @@ import (
 	"strings"
 	"time"
 
-	"github.com/labstack/echo/v4"
-	"github.com/labstack/echo/v4/middleware"
+	"github.com/labstack/echo/v5"
+	"github.com/labstack/echo/v5/middleware"
 )
 
 // origins are the pages of other origins that may act here, each in the form that originOf makes.
@@ -71,12 +71,14 @@ func (s *Server) originAllowed(r *http.Request) bool {
 // authenticated by a cookie, so no credentials are ever allowed along.
 func (s *Server) crossOrigin() echo.MiddlewareFunc {
 	return middleware.CORSWithConfig(middleware.CORSConfig{
-		Skipper: func(c echo.Context) bool {
+		Skipper: func(c *echo.Context) bool {
 			path := c.Request().URL.Path
 			return !strings.HasPrefix(path, "/api/") || strings.HasPrefix(path, adminAPI)
 		},
-		AllowOriginFunc: func(origin string) (bool, error) { return s.origins.allows(origin, ""), nil },
-		AllowMethods:    []string{http.MethodGet, http.MethodPost, http.MethodDelete},
+		UnsafeAllowOriginFunc: func(_ *echo.Context, origin string) (string, bool, error) {
+			return origin, s.origins.allows(origin, ""), nil
+		},
+		AllowMethods: []string{http.MethodGet, http.MethodPost, http.MethodDelete},
 		AllowHeaders: []string{
 			echo.HeaderAuthorization, echo.HeaderContentType, "Accept-Language",
 			headerUser, headerToken, echo.HeaderXRequestID,

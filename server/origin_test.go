@@ -6,7 +6,7 @@ import (
 	"strings"
 	"testing"
 
-	"github.com/labstack/echo/v4"
+	"github.com/labstack/echo/v5"
 
 	"sluice/queue"
 )
@@ -73,7 +73,7 @@ func TestAnswersOfTheAPIAreNeverRunOrFramed(t *testing.T) {
 		b.line.look = func(string, string) (queue.Seat, error) { return queue.Seat{}, nil }
 		b.line.grab = func(queue.GrabRequest) (queue.Grabbed, error) { return queue.Grabbed{Result: queue.NoTurn}, nil }
 		routes := []string{"GET /api/v1/nothing", "PATCH /api/v1/orders", "GET /nothing"}
-		for _, route := range b.server.echo.Routes() {
+		for _, route := range b.server.echo.Router().Routes() {
 			routes = append(routes, route.Method+" "+route.Path)
 		}
 		done := 0 // answers that are no problem
@@ -106,7 +106,7 @@ func TestAnswersOfTheAPIAreNeverRunOrFramed(t *testing.T) {
 func TestAFailureIsNotKeptWhereItsAnswerWouldBe(t *testing.T) {
 	t.Parallel()
 	b := newBench(t, nil)
-	b.server.echo.GET("/fail", func(c echo.Context) error {
+	b.server.echo.GET("/fail", func(c *echo.Context) error {
 		c.Response().Header().Set(echo.HeaderCacheControl, "public, max-age=3600")
 		return errDown
 	})

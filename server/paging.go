@@ -3,7 +3,7 @@ package server
 import (
 	"strconv"
 
-	"github.com/labstack/echo/v4"
+	"github.com/labstack/echo/v5"
 )
 
 // How long a page of a list is, unless ?limit= says so, and at most.
@@ -13,7 +13,7 @@ const (
 )
 
 // pageLimit reads ?limit=.
-func pageLimit(c echo.Context) (int, error) {
+func pageLimit(c *echo.Context) (int, error) {
 	text := c.QueryParam("limit")
 	if text == "" {
 		return usualPage, nil

@@ -8,7 +8,7 @@ import (
 
 	"github.com/golang-jwt/jwt/v5"
 	"github.com/google/uuid"
-	"github.com/labstack/echo/v4"
+	"github.com/labstack/echo/v5"
 
 	"sluice/hub"
 	"sluice/queue"
@@ -227,7 +227,7 @@ type passAnswer struct {
 
 // renewPass is POST /sales/{sale}/pass: a new pass for the caller's own turn or order. It counts against the limits like a
 // join that resumes, which it is.
-func (s *Server) renewPass(c echo.Context) error {
+func (s *Server) renewPass(c *echo.Context) error {
 	ctx, sale := c.Request().Context(), c.Param("sale")
 	who, err := s.identities.Request(c.Request())
 	if err != nil {

@@ -10,7 +10,7 @@ import (
 	"net/http"
 	"time"
 
-	"github.com/labstack/echo/v4"
+	"github.com/labstack/echo/v5"
 )
 
 // jwksPath is where the public keys of passes are; the one path outside of /api/ and /ws/ that is no page.
@@ -86,7 +86,7 @@ func thumbprint(key jwk) (string, error) {
 }
 
 // showKeys is GET /.well-known/jwks.json.
-func (s *Server) showKeys(c echo.Context) error {
+func (s *Server) showKeys(c *echo.Context) error {
 	c.Response().Header().Set(echo.HeaderCacheControl, fmt.Sprintf("public, max-age=%d", int(jwksAge.Seconds())))
 	return c.Blob(http.StatusOK, "application/jwk-set+json", s.passes.keys.set)
 }

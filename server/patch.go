@@ -6,7 +6,7 @@ import (
 	"net/http"
 	"slices"
 
-	"github.com/labstack/echo/v4"
+	"github.com/labstack/echo/v5"
 
 	"sluice/queue"
 )
@@ -22,7 +22,7 @@ type lineChange struct {
 	Ratio  *json.Number `json:"ratio"`
 }
 
-func (s *Server) patchLine(c echo.Context) error {
+func (s *Server) patchLine(c *echo.Context) error {
 	var change lineChange
 	if err := readJSON(c, &change); err != nil {
 		return err
@@ -41,7 +41,7 @@ func (s *Server) patchLine(c echo.Context) error {
 	})
 }
 
-func (s *Server) extendSale(c echo.Context) error {
+func (s *Server) extendSale(c *echo.Context) error {
 	var change struct {
 		ClosesAt string `json:"closes_at"`
 	}
@@ -57,7 +57,7 @@ func (s *Server) extendSale(c echo.Context) error {
 	})
 }
 
-func (s *Server) changeStock(c echo.Context) error {
+func (s *Server) changeStock(c *echo.Context) error {
 	var change struct {
 		Item  string       `json:"item"`
 		Total *json.Number `json:"total"`
@@ -86,7 +86,7 @@ func (s *Server) changeStock(c echo.Context) error {
 }
 
 // patchSale applies the sale with one thing changed in its file.
-func (s *Server) patchSale(c echo.Context, action string, patch func(file map[string]any) error) error {
+func (s *Server) patchSale(c *echo.Context, action string, patch func(file map[string]any) error) error {
 	ctx, cancel := changeContext(c)
 	defer cancel()
 	s.changing.Lock()

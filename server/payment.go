@@ -13,7 +13,7 @@ import (
 	"time"
 
 	"github.com/google/uuid"
-	"github.com/labstack/echo/v4"
+	"github.com/labstack/echo/v5"
 
 	"sluice/queue"
 	"sluice/trace"
@@ -39,7 +39,7 @@ func (s *Server) payment() string {
 }
 
 // payOrder is POST /orders/{order}/pay, the demonstration payment.
-func (s *Server) payOrder(c echo.Context) error {
+func (s *Server) payOrder(c *echo.Context) error {
 	if len(s.opts.WebhookSecrets) > 0 {
 		return &queue.Error{Code: queue.Forbidden, Message: "orders are paid with the payment provider, not here"}
 	}
@@ -47,13 +47,13 @@ func (s *Server) payOrder(c echo.Context) error {
 }
 
 // cancelOrder is POST /orders/{order}/cancel.
-func (s *Server) cancelOrder(c echo.Context) error {
+func (s *Server) cancelOrder(c *echo.Context) error {
 	return s.changeOrder(c, trace.Cancel, Cashier.Cancel)
 }
 
 // changeOrder moves an order of the caller forward. One that has no row yet cannot be moved: it is reserved, and whoever
 // asks again in a moment is told better.
-func (s *Server) changeOrder(c echo.Context, step trace.Step, change func(Cashier, context.Context, string) (queue.Order, error)) error {
+func (s *Server) changeOrder(c *echo.Context, step trace.Step, change func(Cashier, context.Context, string) (queue.Order, error)) error {
 	who, err := s.caller(c)
 	if err != nil {
 		return err
@@ -107,7 +107,7 @@ func beingWritten() error {
 
 // paymentEvent is POST /webhooks/payment: a payment provider tells what became of a payment. It repeats what was not
 // answered with 2xx; what is unknown here for the moment is answered 503 and not recorded, so that the repetition counts.
-func (s *Server) paymentEvent(c echo.Context) error {
+func (s *Server) paymentEvent(c *echo.Context) error {
 	if len(s.opts.WebhookSecrets) == 0 {
 		return &queue.Error{Code: queue.Forbidden, Message: "no payment provider is configured: set --webhook-secret"}
 	}

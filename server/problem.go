@@ -10,7 +10,7 @@ import (
 	"strconv"
 	"time"
 
-	"github.com/labstack/echo/v4"
+	"github.com/labstack/echo/v5"
 
 	"sluice/queue"
 )
@@ -47,12 +47,12 @@ type problem struct {
 
 // fail answers with the problem that err is. What is no *queue.Error says nothing about the outcome, so it reads as
 // unavailable, and its cause goes to the log and nowhere else.
-func (s *Server) fail(err error, c echo.Context) {
+func (s *Server) fail(c *echo.Context, err error) {
 	e, status := explain(err)
 	if status >= http.StatusInternalServerError {
-		s.logFailure(err, c)
+		s.logFailure(c, err)
 	}
-	if c.Response().Committed {
+	if sent, _ := echo.UnwrapResponse(c.Response()); sent != nil && sent.Committed {
 		return
 	}
 	id := c.Response().Header().Get(echo.HeaderXRequestID)
@@ -111,9 +111,8 @@ func explain(err error) (*queue.Error, int) {
 	if errors.As(err, &known) {
 		return known, statusOf(known.Code)
 	}
-	var http *echo.HTTPError
-	if errors.As(err, &http) {
-		return explainHTTP(http)
+	if status := echo.StatusCode(err); status != 0 {
+		return explainHTTP(err, status)
 	}
 	return &queue.Error{
 		Code:    queue.Unavailable,
@@ -121,22 +120,27 @@ func explain(err error) (*queue.Error, int) {
 	}, statusOf(queue.Unavailable)
 }
 
-func explainHTTP(err *echo.HTTPError) (*queue.Error, int) {
-	message, _ := err.Message.(string)
-	switch err.Code {
-	case http.StatusNotFound:
-		return &queue.Error{Code: notFound, Message: "there is nothing at this address"}, err.Code
-	case http.StatusMethodNotAllowed:
-		return &queue.Error{Code: methodNotAllowed, Message: "this address does not take this method"}, err.Code
-	case http.StatusRequestEntityTooLarge:
-		return &queue.Error{Code: tooLarge, Message: message}, err.Code
-	case http.StatusUnsupportedMediaType:
-		return &queue.Error{Code: unsupportedMedia, Message: message}, err.Code
+// explainHTTP explains what the router or a handler refused by its status.
+func explainHTTP(err error, status int) (*queue.Error, int) {
+	var said *echo.HTTPError
+	message := ""
+	if errors.As(err, &said) {
+		message = said.Message
 	}
-	if err.Code >= http.StatusInternalServerError {
+	switch status {
+	case http.StatusNotFound:
+		return &queue.Error{Code: notFound, Message: "there is nothing at this address"}, status
+	case http.StatusMethodNotAllowed:
+		return &queue.Error{Code: methodNotAllowed, Message: "this address does not take this method"}, status
+	case http.StatusRequestEntityTooLarge:
+		return &queue.Error{Code: tooLarge, Message: message}, status
+	case http.StatusUnsupportedMediaType:
+		return &queue.Error{Code: unsupportedMedia, Message: message}, status
+	}
+	if status >= http.StatusInternalServerError {
 		return &queue.Error{Code: queue.Unavailable, Message: message}, statusOf(queue.Unavailable)
 	}
-	return &queue.Error{Code: queue.BadRequest, Message: message}, err.Code
+	return &queue.Error{Code: queue.BadRequest, Message: message}, status
 }
 
 // statusOf is the HTTP status of a code.
@@ -161,7 +165,7 @@ func statusOf(code queue.Code) int {
 }
 
 // logFailure logs what the answer hides. A caller who went away before the answer is no failure of ours.
-func (s *Server) logFailure(err error, c echo.Context) {
+func (s *Server) logFailure(c *echo.Context, err error) {
 	ctx := c.Request().Context()
 	level := slog.LevelError
 	var known *queue.Error

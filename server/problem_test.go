@@ -14,7 +14,7 @@ import (
 	"testing"
 	"time"
 
-	"github.com/labstack/echo/v4"
+	"github.com/labstack/echo/v5"
 
 	"sluice/hub"
 	"sluice/queue"
@@ -51,7 +51,7 @@ func TestEveryFailureReadsAsAProblem(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
 			b := newBench(t, nil)
-			b.server.echo.GET("/fail", func(echo.Context) error { return tc.err })
+			b.server.echo.GET("/fail", func(*echo.Context) error { return tc.err })
 			a := b.send(http.MethodGet, "/fail", "")
 			b.mustFail(a, tc.status, tc.code)
 			if a.field(t, "status") != float64(tc.status) || a.field(t, "title") == "" ||
@@ -133,7 +133,7 @@ func TestACauseIsLoggedOnceWithTheRequestsID(t *testing.T) {
 	b := newBench(t, func(o *Options) {
 		o.Logger = slog.New(slog.NewJSONHandler(&buffer, &slog.HandlerOptions{Level: slog.LevelDebug}))
 	})
-	b.server.echo.GET("/fail/:what", func(echo.Context) error { return errors.New("dial tcp: refused") })
+	b.server.echo.GET("/fail/:what", func(*echo.Context) error { return errors.New("dial tcp: refused") })
 	a := b.send(http.MethodGet, "/fail/a%0Ab?token=secret", "", "Authorization", "Bearer secret", "X-Request-Id", "from-the-proxy")
 	b.mustFail(a, http.StatusServiceUnavailable, queue.Unavailable)
 
@@ -159,7 +159,7 @@ func TestAnOutageDoesNotFillTheLog(t *testing.T) {
 	var buffer bytes.Buffer
 	b := newBench(t, func(o *Options) { o.Logger = slog.New(slog.NewJSONHandler(&buffer, nil)) })
 	b.server.failures = newThrottle(0, 3)
-	b.server.echo.GET("/fail", func(echo.Context) error { return errors.New("refused") })
+	b.server.echo.GET("/fail", func(*echo.Context) error { return errors.New("refused") })
 	for range 50 {
 		b.mustFail(b.send(http.MethodGet, "/fail", ""), http.StatusServiceUnavailable, queue.Unavailable)
 	}
@@ -175,7 +175,7 @@ func TestACallerWhoWentAwayIsNoError(t *testing.T) {
 	t.Parallel()
 	var buffer bytes.Buffer
 	b := newBench(t, func(o *Options) { o.Logger = slog.New(slog.NewJSONHandler(&buffer, nil)) })
-	b.server.echo.GET("/fail", func(c echo.Context) error {
+	b.server.echo.GET("/fail", func(c *echo.Context) error {
 		return fmt.Errorf("grab: %w", c.Request().Context().Err())
 	})
 	ctx, cancel := context.WithCancel(t.Context())
@@ -190,7 +190,7 @@ func TestAPanicIsAnsweredAndLogged(t *testing.T) {
 	t.Parallel()
 	var buffer bytes.Buffer
 	b := newBench(t, func(o *Options) { o.Logger = slog.New(slog.NewJSONHandler(&buffer, nil)) })
-	b.server.echo.GET("/panic", func(echo.Context) error { panic("out of order") })
+	b.server.echo.GET("/panic", func(*echo.Context) error { panic("out of order") })
 	a := b.send(http.MethodGet, "/panic", "")
 	b.mustFail(a, http.StatusServiceUnavailable, queue.Unavailable)
 	if !strings.Contains(buffer.String(), "out of order") || !strings.Contains(buffer.String(), "problem_test.go") {

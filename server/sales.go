@@ -11,7 +11,7 @@ import (
 	"strings"
 	"time"
 
-	"github.com/labstack/echo/v4"
+	"github.com/labstack/echo/v5"
 
 	"sluice/queue"
 )
@@ -95,7 +95,7 @@ func (t wireText) MarshalJSON() ([]byte, error) {
 }
 
 // listSales is GET /sales.
-func (s *Server) listSales(c echo.Context) error {
+func (s *Server) listSales(c *echo.Context) error {
 	snaps := s.opts.Snapshots.All()
 	views := make([]saleView, 0, len(snaps))
 	for _, snap := range snaps {
@@ -115,7 +115,7 @@ func (s *Server) listSales(c echo.Context) error {
 }
 
 // showSale is GET /sales/{sale}.
-func (s *Server) showSale(c echo.Context) error {
+func (s *Server) showSale(c *echo.Context) error {
 	snap, err := s.snapshot(c.Request().Context(), c.Param("sale"))
 	if isOver(err) {
 		snap, err = s.lastOf(c.Request().Context(), c.Param("sale"))
@@ -133,7 +133,7 @@ func (s *Server) showSale(c echo.Context) error {
 }
 
 // answerPublic answers with body, or with 304 to a caller who has it already.
-func (s *Server) answerPublic(c echo.Context, etag string, body any) error {
+func (s *Server) answerPublic(c *echo.Context, etag string, body any) error {
 	header := c.Response().Header()
 	header.Set(echo.HeaderCacheControl, "public, max-age=1")
 	header.Set("ETag", etag)

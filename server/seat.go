@@ -8,7 +8,7 @@ import (
 	"strconv"
 	"time"
 
-	"github.com/labstack/echo/v4"
+	"github.com/labstack/echo/v5"
 
 	"sluice/queue"
 	"sluice/trace"
@@ -33,7 +33,7 @@ type seatRequest struct {
 }
 
 // joinSeat is POST /sales/{sale}/seat: join, or return the seat already held.
-func (s *Server) joinSeat(c echo.Context) error {
+func (s *Server) joinSeat(c *echo.Context) error {
 	ctx, sale := c.Request().Context(), c.Param("sale")
 	who, err := s.identities.Request(c.Request())
 	if err != nil {
@@ -70,7 +70,7 @@ func (s *Server) joinSeat(c echo.Context) error {
 }
 
 // showSeat is GET /sales/{sale}/seat: the state of the caller now.
-func (s *Server) showSeat(c echo.Context) error {
+func (s *Server) showSeat(c *echo.Context) error {
 	ctx, sale := c.Request().Context(), c.Param("sale")
 	who, err := s.identities.Request(c.Request())
 	if err != nil {
@@ -90,7 +90,7 @@ func (s *Server) showSeat(c echo.Context) error {
 }
 
 // leaveSeat is DELETE /sales/{sale}/seat. Leaving twice is as good as once.
-func (s *Server) leaveSeat(c echo.Context) error {
+func (s *Server) leaveSeat(c *echo.Context) error {
 	ctx, sale := c.Request().Context(), c.Param("sale")
 	who, err := s.caller(c)
 	if err != nil {
@@ -113,7 +113,7 @@ func (s *Server) leaveSeat(c echo.Context) error {
 }
 
 // answerSeat writes the state object: the newest state frame, with the seat token and when to ask again.
-func (s *Server) answerSeat(c echo.Context, sale string, seat queue.Seat) error {
+func (s *Server) answerSeat(c *echo.Context, sale string, seat queue.Seat) error {
 	ctx := c.Request().Context()
 	showAllowance(c, seat.Allowance)
 	snap, err := s.snapshotAfter(ctx, sale, seat.At)

@@ -18,7 +18,7 @@ import (
 
 	"github.com/google/uuid"
 	"github.com/gorilla/websocket"
-	"github.com/labstack/echo/v4"
+	"github.com/labstack/echo/v5"
 	"github.com/prometheus/client_golang/prometheus"
 	"golang.org/x/text/language"
 
@@ -324,6 +324,7 @@ func (s *Server) Identities() *Identities { return s.identities }
 // newEcho makes a router, without routes.
 func (s *Server) newEcho() *echo.Echo {
 	e := echo.New()
+	e.Logger = s.log
 	e.IPExtractor = s.address
 	e.HTTPErrorHandler = s.fail
 	return e
@@ -370,7 +371,7 @@ const maxTarget = 8 << 10
 
 // shortTarget refuses what no address here is as long as.
 func shortTarget(next echo.HandlerFunc) echo.HandlerFunc {
-	return func(c echo.Context) error {
+	return func(c *echo.Context) error {
 		if len(c.Request().RequestURI) > maxTarget {
 			return echo.NewHTTPError(http.StatusRequestURITooLong, fmt.Sprintf("the address of a request may have at most %d bytes", maxTarget))
 		}
@@ -383,7 +384,7 @@ func (s *Server) pages(next echo.HandlerFunc) echo.HandlerFunc {
 	if s.opts.Web == nil {
 		return next
 	}
-	return func(c echo.Context) error {
+	return func(c *echo.Context) error {
 		if path := c.Request().URL.Path; strings.HasPrefix(path, "/api/") || strings.HasPrefix(path, "/ws/") || path == jwksPath {
 			return next(c)
 		}

@@ -5,7 +5,7 @@ import (
 	"time"
 
 	"github.com/gorilla/websocket"
-	"github.com/labstack/echo/v4"
+	"github.com/labstack/echo/v5"
 
 	"sluice/queue"
 )
@@ -16,7 +16,7 @@ const shedAfter = 2 * time.Second
 // admit is before every request: it answers those whose connection is beyond a bound. Sockets hear it from openSocket, in a way
 // that a browser can read.
 func (s *Server) admit(next echo.HandlerFunc) echo.HandlerFunc {
-	return func(c echo.Context) error {
+	return func(c *echo.Context) error {
 		caller := callerOf(c.Request().Context())
 		if caller == nil {
 			return next(c)

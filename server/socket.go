@@ -9,7 +9,7 @@ import (
 	"time"
 
 	"github.com/gorilla/websocket"
-	"github.com/labstack/echo/v4"
+	"github.com/labstack/echo/v5"
 
 	"sluice/hub"
 	"sluice/queue"
@@ -37,7 +37,7 @@ const callTimeout = 10 * time.Second
 
 // openSocket is GET /ws/v1/sales/{sale}. A browser cannot read a refused handshake, so what is wrong with the request is
 // told over the socket, as a close code.
-func (s *Server) openSocket(c echo.Context) error {
+func (s *Server) openSocket(c *echo.Context) error {
 	if s.opts.Hub == nil || s.notReady.Load() {
 		return &queue.Error{Code: queue.Unavailable, Message: "this node takes no new connections; try again in a moment", RetryAfter: time.Second}
 	}
@@ -87,7 +87,7 @@ func (s *Server) openSocket(c echo.Context) error {
 }
 
 // claim counts the socket for the address of its shopper.
-func (v *visit) claim(c echo.Context) refusedAs {
+func (v *visit) claim(c *echo.Context) refusedAs {
 	address, err := netip.ParseAddr(c.RealIP())
 	if err != nil { // no proxy of ours said so
 		return v.caller.why()

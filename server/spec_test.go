@@ -100,7 +100,7 @@ func TestEveryRouteIsInTheSpecification(t *testing.T) {
 	t.Parallel()
 	b := newBench(t, nil)
 	var served []string
-	for _, route := range b.server.echo.Routes() {
+	for _, route := range b.server.echo.Router().Routes() {
 		if route.Method == "echo_route_not_found" {
 			continue
 		}

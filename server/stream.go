@@ -5,7 +5,7 @@ import (
 	"sync"
 	"time"
 
-	"github.com/labstack/echo/v4"
+	"github.com/labstack/echo/v5"
 )
 
 // streamWrite is how long a client may take to read one part of an answer that goes on and on.
@@ -14,12 +14,12 @@ const streamWrite = 30 * time.Second
 // stream is an answer that takes longer than the HTTP server allows, whose limit is for plain requests. Each part has a
 // limit of its own instead: a client that stopped reading is let go.
 type stream struct {
-	response *echo.Response
+	response http.ResponseWriter
 	control  *http.ResponseController
 }
 
-func newStream(c echo.Context) *stream {
-	return &stream{response: c.Response(), control: http.NewResponseController(c.Response().Writer)}
+func newStream(c *echo.Context) *stream {
+	return &stream{response: c.Response(), control: http.NewResponseController(c.Response())}
 }
 
 // Write hands a part to the client. It blocks while the client does not read, up to streamWrite. Where the limit cannot be
