@@ -36,9 +36,12 @@ test: ## run all tests on services of their own, which end with them
 	$(MAKE) test-faults SEEDS=1-3 REPORT=
 	$(MAKE) test-bench
 
+# Tests of a package that run at once, twice as many as the usual two of a small machine: most wait for processes.
+TESTS ?= 4
+
 .PHONY: test-go
 test-go: ## run the Go tests on the services that SLUICE_TEST_* name
-	go test -race -timeout 40m ./...
+	go test -race -timeout 40m -parallel $(TESTS) ./...
 
 FUZZTIME ?= 5s
 FUZZRUNS ?= 2000x
