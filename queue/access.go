@@ -162,7 +162,7 @@ func (q *Queue) readRules(ctx context.Context, sale string) (*rules, error) {
 		return nil, fmt.Errorf("read the lists of sale %s: %w", sale, err)
 	}
 	if values[0] == nil || values[1] == nil {
-		return nil, errNotHere(sale)
+		return nil, q.absent(ctx, sale)
 	}
 	r := &reply{script: "lists of sale " + sale}
 	var settings Sale

@@ -77,7 +77,7 @@ func (q *Queue) decided(ctx context.Context, script, sale, mode string, orders [
 		}
 		r := &reply{script: script}
 		if len(r.list(v, 0)) == 0 {
-			return codes, errNotHere(sale)
+			return codes, q.absent(ctx, sale)
 		}
 		for _, code := range r.list(v, len(part)) {
 			codes = append(codes, r.int(code))

@@ -27,8 +27,11 @@ type Archive struct {
 // process goes on with what it read before.
 const archivedLasts = time.Hour
 
-// errArchived is the cause inside ErrArchived.
-var errArchived = errors.New("the sale is archived")
+// Causes inside ErrArchived and ErrOver.
+var (
+	errArchived = errors.New("the sale is archived")
+	errOver     = errors.New("the sale is archived, and not in redis")
+)
 
 // ErrArchived is what is wrong with a change of a sale that is archived. Its code is Conflict.
 func ErrArchived(sale string) error {
@@ -41,12 +44,46 @@ func ErrArchived(sale string) error {
 // IsArchived says whether an error is that a sale is archived.
 func IsArchived(err error) bool { return errors.Is(err, errArchived) }
 
+// ErrOver is what is wrong with a request about a sale that is archived, and that only Redis could answer. Its code is
+// NoSuchSale; it is no trouble.
+func ErrOver(sale string) error {
+	return &Error{
+		Code: NoSuchSale, Err: errOver,
+		Message: fmt.Sprintf("the sale %q is over and was archived; its orders are still there", sale),
+	}
+}
+
+// IsOver says whether an error is that a sale is archived and Redis has nothing of it any more.
+func IsOver(err error) bool { return errors.Is(err, errOver) }
+
+// absent is why Redis has nothing of a sale: it is archived, or was lost. The mark is set in the step that takes the keys, so
+// whoever found none of these finds the mark. Errors that are neither: Unavailable.
+func (q *Queue) absent(ctx context.Context, sale string) error {
+	archived, err := q.isArchived(ctx, sale)
+	switch {
+	case err != nil:
+		return err
+	case archived:
+		return ErrOver(sale)
+	}
+	return errNotHere(sale)
+}
+
+// isArchived says whether a sale was archived a while ago, as its mark tells.
+func (q *Queue) isArchived(ctx context.Context, sale string) (bool, error) {
+	marks, err := q.rdb.Exists(ctx, keysOf(sale).archived).Result()
+	if err != nil {
+		return false, fmt.Errorf("look whether sale %s is archived: %w", sale, err)
+	}
+	return marks > 0, nil
+}
+
 // SettingsVersion is a number that grows with every change of a sale by its operator. Errors: Unavailable, also when the
 // sale is not there.
 func (q *Queue) SettingsVersion(ctx context.Context, sale string) (int64, error) {
 	text, err := q.rdb.HGet(ctx, keysOf(sale).meta, "v").Result()
 	if errors.Is(err, redis.Nil) {
-		return 0, errNotHere(sale)
+		return 0, q.absent(ctx, sale)
 	}
 	var version int64
 	if err == nil {

@@ -91,11 +91,27 @@ func TestAnErasedSaleLeavesNothingAndTakesNothing(t *testing.T) {
 			"a presence": func() error { return l.Tell(t.Context(), sale.ID, []queue.Presence{{Ticket: 1, Poll: time.Second}}) },
 			"an adopt":   func() error { _, err := l.Adopt(t.Context(), sale.ID, []queue.Order{order}); return err },
 			"a release":  func() error { _, err := l.Release(t.Context(), sale.ID, []queue.Order{order}); return err },
+			"a look":     func() error { _, err := l.Look(t.Context(), sale.ID, "ann"); return err },
+			"a leaving":  func() error { return l.Leave(t.Context(), sale.ID, "ann", 1) },
+			"a reclaim":  func() error { return l.Reclaim(t.Context(), sale.ID, 0, []queue.Seat{{User: "ann", Ticket: 1}}) },
+			"a reading":  func() error { _, err := l.Sale(t.Context(), sale.ID); return err },
+			"a balance":  func() error { _, err := l.Balance(t.Context(), sale.ID); return err },
+			"a reach":    func() error { _, err := l.Reach(t.Context(), sale.ID); return err },
+			"a judging":  func() error { _, err := l.SettingsVersion(t.Context(), sale.ID); return err },
 			"ready":      func() error { return l.Ready(t.Context(), sale.ID) },
+			"a freezing": func() error { _, _, err := l.Freeze(t.Context(), queue.Draw{Sale: sale.ID}); return err },
+			"a drawing":  func() error { return l.Draw(t.Context(), queue.Draw{Sale: sale.ID}, nil) },
+			"the entries": func() error {
+				return l.Entries(t.Context(), &queue.Draw{Sale: sale.ID, Tickets: 3, Live: 3}, func([]queue.DrawEntry) error { return nil })
+			},
+			"a watcher": func() error { return queue.NewWatcher(l.Queue, sale.ID, nil).Run(t.Context()) },
 		} {
-			if err := try(); queue.CodeOf(err) != queue.Unavailable {
+			if err := try(); !queue.IsOver(err) || queue.CodeOf(err) != queue.NoSuchSale {
 				t.Errorf("%s: %v", what, err)
 			}
+		}
+		if here, ready, err := l.Installed(t.Context(), sale.ID); here || ready || err != nil {
+			t.Errorf("it is installed: %v, %v, %v", here, ready, err)
 		}
 		for what, try := range map[string]func() error{
 			"an apply":      func() error { return l.Apply(t.Context(), sale) },

@@ -30,7 +30,7 @@ func (q *Queue) Balance(ctx context.Context, sale string) (Balance, error) {
 	r := &reply{script: "balance"}
 	rows := r.list(v, 0)
 	if len(rows) == 0 {
-		return Balance{}, errNotHere(sale)
+		return Balance{}, q.absent(ctx, sale)
 	}
 	head := r.list(rows[0], 2)
 	b := Balance{At: r.int(head[0]), News: r.int(head[1])}

@@ -126,7 +126,7 @@ func (q *Queue) grabBatch(ctx context.Context, sale string, calls []grabCall) ([
 	r := &reply{script: "grab"}
 	rows := r.list(v, 0)
 	if len(rows) == 0 {
-		return grabbed, fill(errs, errNotHere(sale))
+		return grabbed, fill(errs, q.absent(ctx, sale))
 	}
 	rows = r.list(v, 1+len(calls))
 	head, left := r.list(rows[0], 3), q.allowances(r, rows, len(calls))

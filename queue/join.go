@@ -95,7 +95,7 @@ func (q *Queue) joinBy(ctx context.Context, sale string, served int64, reqs []Jo
 	r := &reply{script: "join"}
 	rows := r.list(v, 0)
 	if len(rows) == 0 {
-		return seats, fill(errs, errNotHere(sale))
+		return seats, fill(errs, q.absent(ctx, sale))
 	}
 	rows = r.list(v, 1+len(reqs))
 	head, left := r.seatHead(rows[0]), q.allowances(r, rows, len(reqs))
@@ -143,7 +143,7 @@ func (q *Queue) Reclaim(ctx context.Context, sale string, served int64, seats []
 				Code: seat.Code, Address: seat.Address,
 			}
 		}
-		if _, errs := q.joinAt(ctx, sale, served, reqs); isNotHere(errs[0]) || CodeOf(errs[0]) == Unavailable {
+		if _, errs := q.joinAt(ctx, sale, served, reqs); CodeOf(errs[0]) == Unavailable || IsOver(errs[0]) {
 			return errs[0]
 		}
 	}
@@ -182,7 +182,7 @@ func (q *Queue) LookMany(ctx context.Context, sale string, users []string) ([]Se
 		r := &reply{script: "look"}
 		rows := r.list(v, 0)
 		if len(rows) == 0 {
-			return nil, errNotHere(sale)
+			return nil, q.absent(ctx, sale)
 		}
 		rows = r.list(v, 1+len(part))
 		head := r.seatHead(rows[0])
@@ -211,7 +211,7 @@ func (q *Queue) Leave(ctx context.Context, sale, user string, ticket int64) erro
 	}
 	r := &reply{script: "leave"}
 	if r.int(v) < 0 {
-		return errNotHere(sale)
+		return q.absent(ctx, sale)
 	}
 	return r.err
 }

@@ -1,6 +1,7 @@
 package queue
 
 import (
+	"cmp"
 	"context"
 	"encoding/binary"
 	"fmt"
@@ -30,7 +31,7 @@ func (q *Queue) Freeze(ctx context.Context, draw Draw) (Draw, bool, error) {
 		return draw, false, err
 	}
 	if v == nil {
-		return draw, false, errNotHere(draw.Sale)
+		return draw, false, q.absent(ctx, draw.Sale)
 	}
 	r := &reply{script: "freeze"}
 	if len(r.list(v, 0)) == 0 || r.err != nil {
@@ -101,6 +102,11 @@ func (q *Queue) Entries(ctx context.Context, draw *Draw, fn func([]DrawEntry) er
 		if err != nil {
 			return fmt.Errorf("read the entries of sale %s: %w", draw.Sale, err)
 		}
+		if len(page) == 0 { // nothing that was ever written there: are these the entries of a sale that is no more?
+			if archived, err := q.isArchived(ctx, draw.Sale); err != nil || archived {
+				return cmp.Or(err, ErrOver(draw.Sale))
+			}
+		}
 		var entries []DrawEntry
 		for i := int64(0); i < leafPage/32 && from/32+i < draw.Tickets; i++ {
 			if ticket := from/32 + i + 1; !draw.dropped(ticket) {
@@ -134,7 +140,7 @@ func (q *Queue) Draw(ctx context.Context, draw Draw, table []byte) error {
 	}
 	r := &reply{script: "draw"}
 	if r.int(v) < 0 {
-		return errNotHere(draw.Sale)
+		return q.absent(ctx, draw.Sale)
 	}
 	return r.err
 }

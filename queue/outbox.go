@@ -104,12 +104,8 @@ func (o *Outbox) Done(ctx context.Context, ids []string) error {
 // that is archived it makes none: its relays end a moment later, and must not leave a stream behind.
 func (o *Outbox) create(ctx context.Context) (made bool, err error) {
 	k := keysOf(o.sale)
-	archived, err := o.q.rdb.Exists(ctx, k.archived).Result()
-	if err != nil {
-		return false, fmt.Errorf("look whether sale %s is archived: %w", o.sale, err)
-	}
-	if archived > 0 {
-		return false, nil
+	if archived, err := o.q.isArchived(ctx, o.sale); err != nil || archived {
+		return false, err
 	}
 	err = o.q.rdb.XGroupCreateMkStream(ctx, k.outbox, relayGroup, "0").Err()
 	if err != nil && !redis.HasErrorPrefix(err, "BUSYGROUP") {

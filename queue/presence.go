@@ -32,7 +32,7 @@ func (q *Queue) Tell(ctx context.Context, sale string, seats []Presence) error {
 		}
 		r := &reply{script: "presence"}
 		if r.int(v) < 0 {
-			return errNotHere(sale)
+			return q.absent(ctx, sale)
 		}
 		if r.err != nil {
 			return r.err

@@ -1,6 +1,7 @@
 package queue
 
 import (
+	"cmp"
 	"context"
 	"encoding/json"
 	"errors"
@@ -30,6 +31,9 @@ func (q *Queue) Sale(ctx context.Context, id string) (Sale, error) {
 	}
 	r := &reply{script: "settings of sale " + id}
 	if values[0] == nil {
+		if archived, err := q.isArchived(ctx, id); err != nil || archived {
+			return Sale{}, cmp.Or(err, ErrOver(id))
+		}
 		return Sale{}, &Error{Code: NoSuchSale, Message: fmt.Sprintf("there is no sale %q", id)}
 	}
 	var sale Sale
@@ -46,7 +50,7 @@ func (q *Queue) Sale(ctx context.Context, id string) (Sale, error) {
 // until Restore has run. Errors: Unavailable.
 func (q *Queue) Installed(ctx context.Context, id string) (here, ready bool, err error) {
 	seat, err := q.Look(ctx, id, "")
-	if isNotHere(err) {
+	if isNotHere(err) || IsOver(err) {
 		return false, false, nil
 	}
 	if err != nil {
@@ -96,7 +100,7 @@ func (q *Queue) Reach(ctx context.Context, id string) (Reach, error) {
 		return Reach{}, fmt.Errorf("read how far the line of sale %s is: %w", id, err)
 	}
 	if values[0] == nil {
-		return Reach{}, errNotHere(id)
+		return Reach{}, q.absent(ctx, id)
 	}
 	r := &reply{script: "reach of sale " + id}
 	reach := Reach{Epoch: r.int(values[0]), Issued: r.int(values[1]), Served: r.int(values[2]), Paused: r.int(values[3]) == 1}
@@ -276,7 +280,7 @@ func (q *Queue) Ready(ctx context.Context, id string) error {
 	}
 	r := &reply{script: "ready"}
 	if r.int(v) < 0 {
-		return errNotHere(id) // lost again meanwhile
+		return q.absent(ctx, id) // lost again meanwhile
 	}
 	return r.err
 }

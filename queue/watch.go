@@ -81,7 +81,8 @@ func (w *Watcher) Kick() {
 	}
 }
 
-// Run ticks until ctx ends. Trouble with Redis is logged when it begins and when it ends, and retried.
+// Run ticks until ctx ends, or until the sale was archived and it returns what IsOver knows. Trouble with Redis is logged when
+// it begins and when it ends, and retried.
 func (w *Watcher) Run(ctx context.Context) error {
 	timer := time.NewTimer(0)
 	defer timer.Stop()
@@ -105,6 +106,9 @@ func (w *Watcher) Run(ctx context.Context) error {
 		}
 		if ctx.Err() != nil {
 			return ctx.Err()
+		}
+		if IsOver(err) {
+			return err
 		}
 		if failed := err != nil; failed != failing {
 			failing = failed
@@ -166,7 +170,7 @@ func (w *Watcher) tick(ctx context.Context) (more bool, err error) {
 	}
 	r := &reply{script: "tick"}
 	if len(r.list(v, 0)) == 0 {
-		return false, errNotHere(w.sale)
+		return false, w.q.absent(ctx, w.sale)
 	}
 	rows := r.list(v, 5)
 	head := r.list(rows[0], 21)

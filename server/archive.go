@@ -2,8 +2,6 @@ package server
 
 import (
 	"context"
-	"errors"
-	"fmt"
 	"net/http"
 
 	"github.com/labstack/echo/v5"
@@ -12,17 +10,8 @@ import (
 )
 
 // An archived sale is in no room and not in Redis. Its settings and orders are in the database, and what anybody asks about
-// it is answered from there: it is closed, its orders are what they are, and there is no seat in it.
-
-// errEnded is the cause inside errOver.
-var errEnded = errors.New("the sale is archived")
-
-// errOver is what is wrong with a request about a sale that is archived and that needs more than its settings.
-func errOver(sale string) error {
-	return &queue.Error{Code: queue.NoSuchSale, Message: fmt.Sprintf("the sale %q is over and was archived; its orders are still there", clip(sale)), Err: errEnded}
-}
-
-func isOver(err error) bool { return errors.Is(err, errEnded) }
+// it is answered from there: it is closed, its orders are what they are, and there is no seat in it. A node may have its room
+// for a moment longer; what that would ask of Redis is answered with queue.ErrOver, and then like everywhere else.
 
 // notArchived is nil for a sale that may be changed. It asks the database, since a change must not bring a sale back.
 func (s *Server) notArchived(ctx context.Context, id string) error {
@@ -118,6 +107,7 @@ func (s *Server) archiveSale(c *echo.Context) error {
 	if purge && (before == nil || !before.Purge) {
 		s.record(c, "purge", id, nil, nil)
 	}
+	s.opts.Snapshots.Kick(id) // so that this node does not list it any more
 	sale, err := s.opts.Sales.Sale(ctx, id)
 	if err != nil {
 		return err

@@ -84,6 +84,9 @@ func (s *Server) stands(ctx context.Context, pass passClaims) (bool, error) {
 		return false, err
 	}
 	seat, err := s.line.Look(ctx, pass.Sale, pass.Subject)
+	if queue.IsOver(err) {
+		return false, nil
+	}
 	if err != nil {
 		return false, fmt.Errorf("look at a seat of sale %s: %w", pass.Sale, err)
 	}

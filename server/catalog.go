@@ -75,7 +75,7 @@ func (s *Server) fromRedis(ctx context.Context, id string) (queue.Sale, error) {
 		return queue.Sale{}, noSuchSale(id)
 	}
 	sale, err := s.line.Sale(ctx, id)
-	if queue.CodeOf(err) != queue.NoSuchSale {
+	if queue.CodeOf(err) != queue.NoSuchSale || queue.IsOver(err) {
 		return sale, err
 	}
 	lost, archived, broken := s.catalog.look(ctx, id)
@@ -83,7 +83,7 @@ func (s *Server) fromRedis(ctx context.Context, id string) (queue.Sale, error) {
 	case broken != nil:
 		return queue.Sale{}, broken
 	case archived:
-		return queue.Sale{}, errOver(id)
+		return queue.Sale{}, queue.ErrOver(id)
 	case lost:
 		return queue.Sale{}, &queue.Error{Code: queue.Unavailable, Message: "the sale is being put right; try again in a moment"}
 	}

@@ -75,7 +75,7 @@ func (d *drawer) wake(sale string) {
 	go func() {
 		ctx, cancel := context.WithTimeout(context.Background(), drawTimeout)
 		defer cancel()
-		if err := d.draw(ctx, sale); err != nil {
+		if err := d.draw(ctx, sale); err != nil && !queue.IsOver(err) {
 			d.server.log.Error("a lottery cannot be drawn yet; it is tried again", "sale", sale, "error", err)
 			time.Sleep(drawAgain)
 		}

@@ -79,7 +79,7 @@ func (s *Server) postGrab(c *echo.Context) error {
 // nothing, made, counted, and returned when it may be told. Its Trace is what it is linked to. An error after which the outcome is unknown is Unavailable.
 func (s *Server) grab(ctx context.Context, req queue.GrabRequest) (queue.Grabbed, error) {
 	sale, err := s.settings(ctx, req.Sale)
-	if isOver(err) {
+	if queue.IsOver(err) {
 		return s.grabLate(ctx, req)
 	}
 	if err != nil {
@@ -113,6 +113,9 @@ func (s *Server) take(ctx context.Context, req queue.GrabRequest) (queue.Grabbed
 	req.NewOrderID = s.newOrderID
 	began := time.Now()
 	grabbed, err := s.line.Grab(ctx, req)
+	if queue.IsOver(err) {
+		return s.grabLate(ctx, req)
+	}
 	if err != nil {
 		s.countLimited(err)
 		s.counted.grabFailed(req.Sale, err)

@@ -63,9 +63,7 @@ type liveNode struct {
 func (s *Server) liveFrame(ctx context.Context, id string) liveFrame {
 	snap := s.opts.Snapshots.Snapshot(id)
 	f := liveFrame{At: s.now().UnixMilli(), Node: s.opts.Node, Troubles: []string{}}
-	if snap == nil {
-		f.Troubles = append(f.Troubles, "this node has not read the line of the sale")
-	} else {
+	if snap != nil {
 		f.At = snap.At
 		view := s.viewForAdmin(*snap.Sale, "")
 		f.Sale, f.Line, f.Orders.Taken = &view, lineOf(snap), takenOf(snap)
@@ -87,6 +85,9 @@ func (s *Server) liveFrame(ctx context.Context, id string) liveFrame {
 		group.Go(func() { parts[i].failed = parts[i].read(ctx, id, &f) != nil })
 	}
 	group.Wait()
+	if snap == nil && (f.Sale == nil || f.Sale.Archived == nil) {
+		f.Troubles = append(f.Troubles, "this node has not read the line of the sale")
+	}
 	for _, part := range parts {
 		if part.failed {
 			f.Troubles = append(f.Troubles, part.trouble)
@@ -102,7 +103,14 @@ func (s *Server) liveDatabase(ctx context.Context, id string, f *liveFrame) erro
 		if err != nil {
 			return err
 		}
+		archive, err := s.opts.Sales.Archive(ctx, id)
+		if err != nil {
+			return err
+		}
 		view := s.viewForAdmin(sale, "")
+		if archive != nil {
+			view = s.viewOfArchived(sale, archive)
+		}
 		f.Sale = &view
 	}
 	sold, err := s.opts.Sales.Sold(ctx, id)

@@ -160,6 +160,9 @@ func (s *Server) marked(ctx context.Context, user, sale string) ([]queue.Order, 
 	var orders []queue.Order
 	for _, id := range sales {
 		seat, err := s.line.Look(ctx, id, user)
+		if queue.IsOver(err) {
+			continue // every order in it has its row
+		}
 		if err != nil {
 			return nil, fmt.Errorf("look for an order in sale %s: %w", id, err)
 		}

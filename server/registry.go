@@ -16,6 +16,7 @@ const reloadEvery = time.Second
 type registry struct {
 	server *Server
 	wanted chan string // sales that somebody asks for before the next reload
+	over   chan string // sales whose watcher found them archived
 
 	mu    sync.RWMutex
 	rooms map[string]*openRoom
@@ -29,7 +30,7 @@ type openRoom struct {
 }
 
 func newRegistry(s *Server) *registry {
-	return &registry{server: s, wanted: make(chan string), rooms: map[string]*openRoom{}}
+	return &registry{server: s, wanted: make(chan string), over: make(chan string), rooms: map[string]*openRoom{}}
 }
 
 // Snapshot is the newest of a sale, nil when it is unknown or not read yet.
@@ -129,6 +130,10 @@ func (g *registry) run(ctx context.Context) {
 			g.mu.Lock()
 			g.openLocked(ctx, sale)
 			g.mu.Unlock()
+		case sale := <-g.over:
+			g.mu.Lock()
+			g.closeLocked(sale)
+			g.mu.Unlock()
 		case <-ticker.C:
 			g.reload(ctx)
 		}
@@ -149,11 +154,19 @@ func (g *registry) reload(ctx context.Context) {
 		g.openLocked(ctx, id)
 	}
 	for _, id := range gone {
-		r := g.rooms[id]
-		r.stop()
-		r.end()
-		delete(g.rooms, id)
+		g.closeLocked(id)
 	}
+}
+
+// closeLocked ends the room of a sale that is no more, if there is one.
+func (g *registry) closeLocked(id string) {
+	r := g.rooms[id]
+	if r == nil {
+		return
+	}
+	r.stop()
+	r.end()
+	delete(g.rooms, id)
 }
 
 // gone are the sales that have a room and are neither among those of Redis nor in the database. It may block on the
@@ -191,7 +204,13 @@ func (g *registry) openLocked(ctx context.Context, id string) {
 	g.rooms[id] = r
 	go func() {
 		defer close(r.done)
-		_ = r.watch.Run(ctx) // it ends with ctx, and logs its own trouble
+		if !queue.IsOver(r.watch.Run(ctx)) {
+			return // it ends with ctx, and logs its own trouble
+		}
+		select {
+		case g.over <- id:
+		case <-ctx.Done():
+		}
 	}()
 }
 

@@ -49,6 +49,10 @@ func (r *room) tellPresence(lease bool) {
 	ctx, cancel := context.WithTimeout(context.Background(), presenceTimeout)
 	defer cancel()
 	err := r.line.Tell(ctx, r.sale, seats)
+	if queue.IsOver(err) {
+		r.watch.Kick() // the watcher finds out too, and the room ends
+		return
+	}
 
 	r.mu.Lock()
 	defer r.mu.Unlock()

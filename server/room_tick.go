@@ -90,7 +90,9 @@ func (r *room) reclaim(snap *queue.Snapshot) bool {
 	}
 	ctx, cancel := context.WithTimeout(context.Background(), reclaimTimeout)
 	defer cancel()
-	if err := r.line.Reclaim(ctx, r.sale, served, lost); err != nil {
+	if err := r.line.Reclaim(ctx, r.sale, served, lost); queue.IsOver(err) {
+		return false
+	} else if err != nil {
 		r.log.Warn("lost numbers cannot be taken back; the next tick tries once more", "sale", r.sale, "seats", len(lost), "error", err)
 	} else {
 		r.log.Info("numbers that Redis had lost were taken back", "sale", r.sale, "seats", len(lost), "epoch", snap.Epoch)
@@ -125,6 +127,10 @@ func (r *room) reread(snap *queue.Snapshot, all bool) {
 	ctx, cancel := context.WithTimeout(context.Background(), 5*time.Second)
 	defer cancel()
 	seats, err := r.line.LookMany(ctx, r.sale, users)
+	if queue.IsOver(err) {
+		r.watch.Kick() // the watcher finds out too, and the room ends
+		return
+	}
 	if err != nil {
 		r.log.Warn("seats cannot be read again; the next tick tries once more", "sale", r.sale, "seats", len(users), "error", err)
 	}

@@ -117,7 +117,7 @@ func (s *Server) listSales(c *echo.Context) error {
 // showSale is GET /sales/{sale}.
 func (s *Server) showSale(c *echo.Context) error {
 	snap, err := s.snapshot(c.Request().Context(), c.Param("sale"))
-	if isOver(err) {
+	if queue.IsOver(err) {
 		snap, err = s.lastOf(c.Request().Context(), c.Param("sale"))
 	}
 	if err != nil {

@@ -1,10 +1,16 @@
 package main
 
 import (
+	"errors"
 	"fmt"
 	"net/http"
+	"slices"
 	"strings"
+	"sync"
 	"testing"
+	"time"
+
+	"github.com/gorilla/websocket"
 )
 
 func TestAnArchivedSaleIsOverEverywhereAndItsOrdersStay(t *testing.T) {
@@ -95,4 +101,128 @@ func TestAnArchivedSaleIsOverEverywhereAndItsOrdersStay(t *testing.T) {
 	if strings.Count(string(log.body), `"action":"archive"`) != 1 || strings.Count(string(log.body), `"action":"purge"`) != 1 {
 		t.Errorf("the audit log: %s", log.body)
 	}
+}
+
+// While a sale is taken out of Redis, nodes that still have its room are asked everything that shoppers ask.
+func TestNoNodeTakesAnArchivedSaleForALostOne(t *testing.T) {
+	t.Parallel()
+	g := newGround(t, "postgres")
+	flags := slices.Concat(g.flags, []string{"--limit-user", "0"})
+	one, two := open(t, flags...), open(t, slices.Concat(flags, []string{"--no-worker"})...)
+	sale, other := freshID(), freshID()
+	for _, id := range []string{sale, other} {
+		one.apply(saleFile(t, id, 5, fmt.Sprintf(heldSale, "1h")))
+	}
+	ann, kept := one.buy(sale, "ann"), one.buy(other, "ann")
+	want(t, "paying", one.act("ann", ann, "pay"), "paid")
+	pass, _ := one.ask(http.MethodPost, "/sales/"+sale+"/pass", tokenOf(t, "ann"), "").fields["pass"].(string)
+	succeed(t, "sale", "close", sale, "--url", one.url)
+	nodes := []*site{one, two}
+	for _, node := range nodes {
+		eventually(t, "the node knows that it is closed", func() bool {
+			return node.ask(http.MethodGet, "/sales/"+sale, "", "").fields["state"] == "closed"
+		})
+		watching := node.connect(sale, "ann") // somebody is there when it ends
+		want(t, "the first frame", next(t, watching)["type"], any("welcome"))
+	}
+
+	path := "/sales/" + sale
+	questions := []struct {
+		method, path, user, body string
+		fine                     func(reply) bool
+	}{
+		{"GET", "/orders", "ann", "", func(r reply) bool {
+			return r.status == 200 && strings.Contains(string(r.body), ann) && strings.Contains(string(r.body), kept)
+		}},
+		{"GET", "/orders?sale=" + sale, "ann", "", func(r reply) bool { return r.status == 200 && strings.Contains(string(r.body), ann) }},
+		{"GET", "/orders/" + ann, "ann", "", func(r reply) bool { return r.status == 200 && r.fields["status"] == "paid" }},
+		{"GET", "/orders/" + unknownOrder, "ann", "", func(r reply) bool { return r.status == 404 }},
+		{"GET", path, "", "", func(r reply) bool { return r.status == 200 && r.fields["state"] == "closed" }},
+		{"GET", "/sales", "", "", func(r reply) bool { return r.status == 200 && strings.Contains(string(r.body), other) }},
+		{"POST", path + "/grab", "ann", `{"request_id":"request-of-ann"}`, func(r reply) bool { return r.status == 200 && r.fields["result"] == "success" }},
+		{"POST", path + "/grab", "ann", `{"request_id":"another"}`, func(r reply) bool { return r.status == 200 && r.fields["result"] == "already" }},
+		{"POST", "/seckill/" + sale, "eve", "", func(r reply) bool { return r.status == 200 && r.fields["state"] == "closed" }},
+		{"POST", path + "/seat", "eve", "", func(r reply) bool { return r.status == 409 || r.status == 404 }},
+		{"GET", path + "/seat", "ann", "", func(r reply) bool { return r.status == 200 || r.status == 404 }},
+		{"DELETE", path + "/seat", "eve", "", func(r reply) bool { return r.status == 204 || r.status == 404 }},
+		{"POST", path + "/pass", "ann", "", func(r reply) bool { return r.status == 200 || r.status == 404 }},
+		{"GET", path + "/draw", "", "", func(r reply) bool { return r.status == 404 || r.status == 409 }},
+	}
+	over := make(chan struct{})
+	var asking sync.WaitGroup
+	for _, node := range nodes {
+		for _, q := range questions {
+			token := ""
+			if q.user != "" {
+				token = tokenOf(t, q.user)
+			}
+			asking.Go(func() {
+				for wrong := 0; wrong == 0; {
+					answer, err := node.try(q.method, q.path, token, q.body)
+					if err != nil || !q.fine(answer) {
+						t.Errorf("%s %s of %q: %d %s, %v", q.method, q.path, q.user, answer.status, answer.body, err)
+						wrong++
+					}
+					select {
+					case <-over:
+						return
+					default:
+					}
+				}
+			})
+		}
+		asking.Go(func() {
+			for open := true; open; {
+				if status := node.authorizes(pass, sale); status != http.StatusNoContent && status != http.StatusForbidden {
+					t.Errorf("a pass: %d", status)
+					return
+				}
+				if frames, code := node.hears(sale, "ann"); code != 4404 && !strings.Contains(frames, ann) {
+					t.Errorf("a socket: %s, closed with %d", frames, code)
+					return
+				}
+				select {
+				case <-over:
+					open = false
+				default:
+				}
+			}
+		})
+	}
+	eventually(t, "it is archived", func() bool {
+		code, _, _ := command(t, "sale", "archive", sale, "--url", one.url)
+		return code == exitOK
+	})
+	for _, node := range nodes {
+		eventually(t, "the node does not list it", func() bool {
+			return !strings.Contains(string(node.ask(http.MethodGet, "/sales", "", "").body), sale)
+		})
+	}
+	close(over)
+	asking.Wait()
+	for _, node := range nodes {
+		log := node.err.String()
+		if strings.Contains(log, "level=ERROR") || strings.Contains(log, "level=WARN") {
+			t.Errorf("%s logs trouble:\n%s", node.url, log)
+		}
+	}
+}
+
+// unknownOrder is the id of an order that nobody has.
+const unknownOrder = "0190a1b2-c3d4-7e5f-8a9b-0c1d2e3f4a5b"
+
+// hears is what a shopper who connects is sent as far as the first state, and by which code that ends before; 0 = it does not.
+func (s *site) hears(sale, user string) (frames string, code int) {
+	ws := s.connect(sale, user)
+	defer ws.Close()
+	_ = ws.SetReadDeadline(time.Now().Add(longest))
+	for range 2 {
+		_, frame, err := ws.ReadMessage()
+		var closed *websocket.CloseError
+		if errors.As(err, &closed) {
+			return frames, closed.Code
+		}
+		frames += string(frame)
+	}
+	return frames, 0
 }
