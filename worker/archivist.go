@@ -15,7 +15,9 @@ const (
 	// archiveEvery is how often an archivist looks what there is to do.
 	archiveEvery = 10 * time.Second
 	// archiveLease is how long an archivist that died keeps others from its work.
-	archiveLease = time.Minute
+	archiveLease = 3 * archiveEvery
+	// archiveAgain is how long a sale that is held back is left alone: to judge it may take a reading of all its orders.
+	archiveAgain = 10 * time.Minute
 	// purgePage is how many orders lose their user in one transaction, and purgePages how many of them are done at once.
 	purgePage  = 200
 	purgePages = 100
@@ -36,7 +38,13 @@ type Archivist struct {
 	auditor *Auditor
 	opts    ArchivistOptions
 	log     *slog.Logger
-	refused map[string]string // by sale: why it was not archived, as that was logged last
+	refused map[string]refusal // by sale
+}
+
+// refusal is why a sale was not archived when it was due, and when it was judged so, ms by Redis time.
+type refusal struct {
+	why string
+	at  int64
 }
 
 // ArchivistOptions say what an archivist does by itself.
@@ -49,12 +57,15 @@ type ArchivistOptions struct {
 // NewArchivist makes an archivist.
 func NewArchivist(q *queue.Queue, store *Store, broker Broker, opts ArchivistOptions, log *slog.Logger) *Archivist {
 	return &Archivist{
-		queue: q, store: store, broker: broker, auditor: NewAuditor(q, store, broker), opts: opts, log: log, refused: map[string]string{},
+		queue: q, store: store, broker: broker, auditor: NewAuditor(q, store, broker), opts: opts, log: log, refused: map[string]refusal{},
 	}
 }
 
 // Run works until ctx ends. It rides out every failure.
 func (a *Archivist) Run(ctx context.Context) {
+	if a.opts.ArchiveAfter > 0 {
+		a.log.Info("sales are archived by themselves", "after", a.opts.ArchiveAfter)
+	}
 	failing := trouble{log: a.log, what: "archive sales"}
 	for wait := archiveEvery; sleep(ctx, wait); {
 		wait = archiveEvery
@@ -153,7 +164,8 @@ func (a *Archivist) due(ctx context.Context, at int64) error {
 		return err
 	}
 	for _, sale := range sales {
-		if at-sale.ClosesAt.UnixMilli() < a.opts.ArchiveAfter.Milliseconds() {
+		before, refused := a.refused[sale.ID]
+		if at-sale.ClosesAt.UnixMilli() < a.opts.ArchiveAfter.Milliseconds() || refused && at-before.at < archiveAgain.Milliseconds() {
 			continue
 		}
 		err := a.Archive(ctx, sale.ID, false)
@@ -162,12 +174,15 @@ func (a *Archivist) due(ctx context.Context, at int64) error {
 		}
 		switch {
 		case isAnswer(err):
-			if why := err.Error(); why != a.refused[sale.ID] {
-				a.refused[sale.ID] = why
-				a.log.Warn("a sale cannot be archived yet", "sale", sale.ID, "why", why)
+			why := err.Error()
+			if why != before.why {
+				a.log.Warn("a sale is due to be archived and cannot be yet", "sale", sale.ID, "why", why, "again_in", archiveAgain)
 			}
+			a.refused[sale.ID] = refusal{why, at}
 		case err != nil:
 			return err
+		default:
+			delete(a.refused, sale.ID)
 		}
 		if _, err := a.lease(ctx); err != nil {
 			return err

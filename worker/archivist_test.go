@@ -1,7 +1,9 @@
 package worker
 
 import (
+	"bytes"
 	"context"
+	"log/slog"
 	"path/filepath"
 	"slices"
 	"strings"
@@ -344,6 +346,42 @@ func TestASaleIsArchivedByItselfOnceThatIsDue(t *testing.T) {
 	if err != nil || len(changes) != 2 || changes[0].Action != "purge" || changes[1].Action != "archive" || changes[0].Who != "retention" {
 		t.Errorf("the audit log says %+v, %v", changes, err)
 	}
+}
+
+func TestASaleThatIsHeldBackIsJudgedAgainAWhileLater(t *testing.T) {
+	t.Parallel()
+	s := sqliteStore(t)
+	redis := miniredis.RunT(t)
+	m, _ := ended(t, "redis://"+redis.Addr(), s, true)
+	orders := m.rows()
+	closed, err := m.Sale(t.Context(), m.sale)
+	if err != nil {
+		t.Fatal(err)
+	}
+	save(t, s, closed)
+	var log bytes.Buffer
+	a := NewArchivist(m.Queue, s, NewDirect(), ArchivistOptions{Node: "a", ArchiveAfter: time.Nanosecond}, slog.New(slog.NewTextHandler(&log, nil)))
+	now := time.Now()
+	once := func(later time.Duration) {
+		t.Helper()
+		redis.SetTime(now.Add(later))
+		if err := a.Once(t.Context()); err != nil {
+			t.Fatal(err)
+		}
+		if archived, err := s.Archived(t.Context(), m.sale); archived != (later > archiveAgain) || err != nil {
+			t.Errorf("%s later it is archived: %v, %v", later, archived, err)
+		}
+	}
+	stock := "sluice:{" + m.sale + "}:stock"
+	redis.HIncrBy(stock, "main", 1)
+	once(0)
+	redis.HIncrBy(stock, "main", -1)
+	once(archiveAgain - time.Second)
+	if said := strings.Count(log.String(), "do not add up"); said != 1 {
+		t.Errorf("why it is held back is said %d times: %s", said, &log)
+	}
+	once(archiveAgain + time.Second)
+	m.wantArchived(orders)
 }
 
 func TestUsersArePurgedWhereverThatIsCutOffAndTheBooksStayBalanced(t *testing.T) {

@@ -31,7 +31,7 @@ type workerFlags struct {
 	OrderBatch  int `default:"500" help:"Orders written in one transaction at most."`
 	RelayWindow int `default:"1000" help:"Orders of a sale that may be on their way to the broker at once."`
 
-	ArchiveAfter    time.Duration `default:"0" placeholder:"DURATION" help:"How long after its end a sale of which nothing is left to do is archived by itself, like 24h; 0 is only by sluice sale archive."`
+	ArchiveAfter    time.Duration `default:"24h" help:"How long after its end a sale of which nothing is left to do is archived by itself; 0 is only by sluice sale archive."`
 	PurgeUsersAfter time.Duration `default:"0" placeholder:"DURATION" help:"How long after it was archived the users of a sale's orders are replaced by pseudonyms for good, like 2160h; 0 is only by sluice sale archive --purge-users."`
 
 	PauseOnImbalance bool `default:"true" negatable:"" help:"Pause a sale whose books do not add up in the regular audit."`
