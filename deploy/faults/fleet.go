@@ -32,6 +32,12 @@ var points = map[string]map[string]int{
 	},
 }
 
+// archiving are the points at which a process may die while the sale is archived, once each.
+var archiving = map[string][]string{
+	"serve":  {"archive.judged", "archive.kept", "archive.erased"},
+	"worker": {"archive.purged"},
+}
+
 // fleet is the processes of sluice, which are started again whenever they die.
 type fleet struct {
 	binary string
@@ -41,7 +47,8 @@ type fleet struct {
 
 	mu      sync.Mutex
 	rng     *rand.Rand
-	calm    bool // nobody is to die any more
+	calm    bool                // nobody is to die any more, but for those in last
+	last    map[string][]string // role → where those that are started next are to die
 	members []*member
 	ended   bool
 	group   sync.WaitGroup
@@ -89,8 +96,7 @@ func (f *fleet) launch(m *member, number int) error {
 	}
 	cmd := exec.Command(f.binary, m.args...)
 	cmd.Env = append(os.Environ(), f.env...)
-	if !f.calm {
-		fault := f.pick(m.role)
+	if fault := f.fate(m.role); fault != "" {
 		fmt.Fprintln(out, "--- next to die at", fault)
 		cmd.Env = append(cmd.Env, "SLUICE_FAULT="+fault, "SLUICE_FAULT_LOG="+f.log)
 	}
@@ -109,6 +115,34 @@ func (f *fleet) launch(m *member, number int) error {
 		}
 	})
 	return nil
+}
+
+// fate is where the next process of a role dies, "" = nowhere. The caller holds mu.
+func (f *fleet) fate(role string) string {
+	if !f.calm {
+		return f.pick(role)
+	}
+	left := f.last[role]
+	if len(left) == 0 {
+		return ""
+	}
+	f.last[role] = left[1:]
+	return left[0] + ":1"
+}
+
+// rouse starts all processes again, to die while the sale is archived. The others of their role take over, until all points
+// have had their turn.
+func (f *fleet) rouse() {
+	f.mu.Lock()
+	f.last = map[string][]string{}
+	for role, names := range archiving {
+		f.last[role] = slices.Clone(names)
+		f.rng.Shuffle(len(names), func(i, j int) { f.last[role][i], f.last[role][j] = f.last[role][j], f.last[role][i] })
+	}
+	f.mu.Unlock()
+	for i := range f.members {
+		f.signal(i, syscall.SIGKILL)
+	}
 }
 
 // pick chooses a point and a visit. The caller holds mu.

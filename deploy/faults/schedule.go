@@ -2,8 +2,8 @@ package main
 
 import (
 	"context"
-	"errors"
 	"fmt"
+	"io"
 	"math/rand/v2"
 	"net/http"
 	"os"
@@ -43,6 +43,8 @@ type schedule struct {
 	line      bool
 	fsync     string
 	forgetful bool // Redis may lose what it had answered
+	purges    bool // its users are purged in the end, which takes a while
+	archived  bool
 
 	redis, amqp, mysql *proxy
 	fleet              *fleet
@@ -61,7 +63,7 @@ func newSchedule(seed int64, s *services, binary, dir string) *schedule {
 	rng := rand.New(rand.NewPCG(uint64(seed), 20261201))
 	c := &schedule{
 		seed: seed, rng: rng, services: s, binary: binary, dir: dir, name: fmt.Sprintf("fault_%d", seed),
-		units: 500 + rng.IntN(700), hold: time.Duration(1000+rng.IntN(1000)) * time.Millisecond, line: seed%4 == 0,
+		units: 500 + rng.IntN(700), hold: time.Duration(1000+rng.IntN(1000)) * time.Millisecond, line: seed%4 == 0, purges: seed%8 == 1,
 		fsync: []string{"always", "everysec"}[rng.IntN(2)],
 	}
 	c.plan = c.draw()
@@ -254,6 +256,11 @@ func (c *schedule) run(ctx context.Context) (r result, err error) {
 			break
 		}
 	}
+	if err != nil {
+		return r, err
+	}
+	err = c.archive(ctx)
+	r.deaths = c.fleet.deaths()
 	return r, err
 }
 
@@ -299,16 +306,22 @@ func (c *schedule) open(ctx context.Context) (err error) {
 
 // apply opens the sale.
 func (c *schedule) apply(ctx context.Context) error {
-	ctx, cancel := context.WithTimeout(ctx, patience)
-	defer cancel()
 	line := `{ order: "off" }`
 	if c.line {
 		line = "{ order: fifo, rate: 0, active: 0, ratio: 0, turn: 5s }"
 	}
 	file := fmt.Sprintf("id: %s\nitems: [ { stock: %d } ]\nopens_at: \"+0s\"\ncloses_at: \"+1h\"\nhold: %s\nline: %s\n", c.shoppers.sale, c.units, c.hold, line)
-	for ctx.Err() == nil { // a node may die here as well
+	return c.operate(ctx, http.MethodPut, "", file)
+}
+
+// operate changes the sale, with whichever node does it first: each may die over it.
+func (c *schedule) operate(ctx context.Context, method, action, body string) error {
+	ctx, cancel := context.WithTimeout(ctx, patience)
+	defer cancel()
+	said := "nothing"
+	for ctx.Err() == nil {
 		for _, node := range c.shoppers.nodes {
-			req, err := http.NewRequestWithContext(ctx, http.MethodPut, node+"/api/v1/admin/sales/"+c.shoppers.sale, strings.NewReader(file))
+			req, err := http.NewRequestWithContext(ctx, method, node+"/api/v1/admin/sales/"+c.shoppers.sale+action, strings.NewReader(body))
 			if err != nil {
 				return err
 			}
@@ -317,14 +330,16 @@ func (c *schedule) apply(ctx context.Context) error {
 			if err != nil {
 				continue
 			}
+			answer, _ := io.ReadAll(resp.Body) // a node that dies in the middle is asked again
 			_ = resp.Body.Close()
 			if resp.StatusCode == http.StatusOK {
 				return nil
 			}
+			said = string(answer)
 		}
 		wait(ctx, 50*time.Millisecond)
 	}
-	return errors.New("the sale could not be applied")
+	return fmt.Errorf("the operator's %s%s was not done within %s: %s", method, action, patience, said)
 }
 
 // crowd lets the shoppers in, and returns when each has had an answer and all troubles are over.
