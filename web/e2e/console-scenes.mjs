@@ -167,6 +167,11 @@ export const scenes = {
       items: Array.from({ length: 50 }, (_, i) => ({ id: `seat-${i + 1}`, stock: 40 + i, left: (i * 7) % 40 })),
     }),
   },
+  closed: { sale: (now) => ({ ...none, state: "closed", closes_at: iso(now - 2 * hour) }) },
+  archived: {
+    sale: (now) => archivedOf(now).find(({ id }) => id === "archived"),
+    frame: () => ({ line: null, audit: null }),
+  },
   bare: {
     sale: () => ({ items: [{ id: "main", stock: 100 }], waiting: undefined, rate: undefined, state: "recovering" }),
     frame: () => ({
@@ -178,6 +183,30 @@ export const scenes = {
     }),
   },
 };
+
+/** Sales that were archived: one as it comes, and one whose users were purged. */
+export function archivedOf(now) {
+  const ended = (id, days, title, purge) => {
+    const sale = saleOf(id, now, {
+      title,
+      state: "closed",
+      stock: undefined,
+      opens_at: iso(now - (days + 1) * 24 * hour),
+      closes_at: iso(now - days * 24 * hour),
+    });
+    const items = sale.items.map((item) => ({ item: item.id, total: item.stock, sold: item.stock - item.left }));
+    const at = now - (days - 1) * 24 * hour;
+    const audit = { at, balanced: true, items };
+    sale.items = sale.items.map(({ left: _, ...item }) => item);
+    return { ...sale, ...absent, archived: { at, done: at + 200, audit, ...purge } };
+  };
+  return [
+    ended("spring", 91, { en: "Spring sale", zh: "春季特卖" }, { purge: true, purged: now - hour }),
+    ended("archived", 3, { en: "Phone W", zh: "手机 W" }, { purge: false }),
+    ended("tickets", 12, "Tickets", { purge: true }),
+  ];
+}
+const absent = { waiting: undefined, turns: undefined, served: undefined, issued: undefined, rate: undefined };
 
 export function ordersOf(now, query) {
   const statuses = [
@@ -246,6 +275,7 @@ export function logOf(now, id) {
   });
   return {
     entries: [
+      ...(id === "archived" ? [entry(8, 20_000, "purge", null, null), entry(7, 40_000, "archive", null, null)] : []),
       entry(6, 65_000, "line", faster, was),
       entry(5, 2 * minute, "stock", fewer, faster),
       entry(4, 4 * minute, "resume", fewer, fewer),

@@ -29,6 +29,22 @@ const pages = [
   { name: "sales", path: "/admin" },
   { name: "sales-empty", path: "/admin", options: { sales: "none" } },
   { name: "sales-broken", path: "/admin", options: { sales: "broken" } },
+  { name: "archived", path: "/admin#archived" },
+  { name: "archived-empty", path: "/admin#archived", options: { sales: "none" } },
+  { name: "archive", path: "/admin/s/archived" },
+  { name: "ask-archive", path: "/admin/s/closed", act: click(".controls .archive") },
+  {
+    name: "ask-archive-refused",
+    path: "/admin/s/closed",
+    options: {
+      refuse:
+        'the sale "closed" cannot be archived yet: 3 orders are not paid; the last one expires at 2026-12-01T12:15:00Z',
+    },
+    act: async (page) => {
+      await page.locator(".controls .archive").click();
+      await page.locator("dialog [type=submit]").click();
+    },
+  },
   { name: "new", path: "/admin#new" },
   { name: "live", path: "/admin/s/phone-x", wait: 2500 },
   { name: "live-wrong", path: "/admin/s/wrong", wait: 2500 },

@@ -5,7 +5,7 @@ import { readFileSync } from "node:fs";
 import { createServer } from "node:http";
 import { extname } from "node:path";
 import { fileURLToPath } from "node:url";
-import { aboutOf, frameOf, logOf, ordersOf, saleOf, salesOf, scenes } from "./console-scenes.mjs";
+import { aboutOf, archivedOf, frameOf, logOf, ordersOf, saleOf, salesOf, scenes } from "./console-scenes.mjs";
 
 const types = { ".js": "text/javascript", ".css": "text/css", ".svg": "image/svg+xml", ".html": "text/html" };
 const policy =
@@ -44,7 +44,8 @@ async function answer(request, response, options) {
   if (pathname === "/api/v1/admin/audit-log") return json(200, logOf(now, searchParams.get("sale")));
   if (pathname === "/api/v1/admin/sales") {
     if (options.sales === "broken") return problem(503, "unavailable", "the database does not answer right now");
-    return json(200, { sales: options.sales === "none" ? [] : salesOf(now) });
+    const list = searchParams.get("archived") === "true" ? archivedOf : salesOf;
+    return json(200, { sales: options.sales === "none" ? [] : list(now) });
   }
   if (!id) return problem(404, "not_found", "there is nothing at this address");
   const { saved } = options;

@@ -43,6 +43,7 @@ export class Api {
 
   about = () => this.json<About>("/about");
   sales = async () => (await this.json<{ sales: Sale[] }>("/sales")).sales;
+  archived = async () => (await this.json<{ sales: Sale[] }>("/sales?archived=true")).sales;
   sale = (id: string) => this.json<Sale>(`/sales/${id}`);
   move = (id: string, move: Move) => this.json<Sale>(`/sales/${id}/${move}`, { method: "POST" });
   line = (id: string, change: LineChange) => this.json<Sale>(`/sales/${id}/line`, body("PATCH", change));

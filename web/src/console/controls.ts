@@ -1,7 +1,7 @@
 import type { LogEntry, Move, SaleState } from "./types.ts";
 
 /** Everything that an operator can do to a sale without editing its file. */
-export const controls = ["open", "pause", "resume", "close", "line", "extend", "stock", "recover"] as const;
+export const controls = ["open", "pause", "resume", "close", "line", "extend", "stock", "recover", "archive"] as const;
 export type Control = (typeof controls)[number];
 
 export function isMove(control: Control): control is Move {
@@ -14,7 +14,7 @@ const sensible: Record<SaleState, readonly Control[]> = {
   lobby: ["open", "pause", "resume", "close", "line", "extend", "stock", "recover"],
   open: ["pause", "close", "line", "extend", "stock", "recover"],
   paused: ["resume", "close", "line", "extend", "stock", "recover"],
-  closed: ["extend", "recover"],
+  closed: ["extend", "recover", "archive"],
   recovering: ["recover"],
 };
 

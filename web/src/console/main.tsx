@@ -5,6 +5,7 @@ import { readLanguage } from "./keep.ts";
 import { language, languages, speak } from "./lang/index.ts";
 import { followAddress, route } from "./route.ts";
 import { Session } from "./session.ts";
+import { ArchivedPage } from "./views/archived.tsx";
 import { SalePage } from "./views/sale.tsx";
 import { SalesPage } from "./views/sales.tsx";
 import { NewSalePage } from "./views/settings.tsx";
@@ -25,6 +26,7 @@ function Page() {
   const to = route.value;
   if (to.page === "sale") return <SalePage session={session} id={to.sale} part={to.part} />;
   if (to.page === "nowhere") return <h1 class="nowhere">{language.value.t.nowhere}</h1>;
+  if (to.part === "archived") return <ArchivedPage session={session} />;
   return to.part === "new" ? <NewSalePage api={session.api} /> : <SalesPage session={session} />;
 }
 

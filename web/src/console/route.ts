@@ -2,13 +2,18 @@ import { signal } from "@preact/signals";
 
 /** Where in the console one is. The part of a page is behind the #, so that moving between parts keeps the figures. */
 export type Route =
-  | { page: "sales"; part: "list" | "new" }
+  | { page: "sales"; part: "list" | "archived" | "new" }
   | { page: "sale"; sale: string; part: SalePart }
   | { page: "nowhere" };
 export type SalePart = "live" | "orders" | "settings";
 
 export function routeOf(path: string, hash: string): Route {
-  if (/^\/admin\/?$/.test(path)) return { page: "sales", part: hash === "#new" ? "new" : "list" };
+  if (/^\/admin\/?$/.test(path)) {
+    return {
+      page: "sales",
+      part: hash === "#new" || hash === "#archived" ? (hash.slice(1) as "new" | "archived") : "list",
+    };
+  }
   const sale = /^\/admin\/s\/([a-z0-9][a-z0-9-]{0,62})\/?$/.exec(path)?.[1];
   if (!sale) return { page: "nowhere" };
   const part = hash === "#orders" || hash === "#settings" ? (hash.slice(1) as SalePart) : "live";

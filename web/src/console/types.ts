@@ -47,6 +47,16 @@ export interface Sale extends SaleFile {
   issued?: number;
   epoch?: number;
   rate?: number;
+  archived?: Archive;
+}
+
+/** What is kept of a sale that was taken out of Redis, beside its settings and orders. */
+export interface Archive {
+  at: number;
+  done?: number; // absent = Redis may still have something of it
+  audit: { at: number; balanced: boolean; items: { item: string; total: number; sold: number }[] };
+  purge: boolean; // its users are to be purged, or were
+  purged?: number;
 }
 
 export interface About {
@@ -137,4 +147,4 @@ export interface LogEntry {
 }
 
 /** What a request of a change is made of. */
-export type Move = "open" | "pause" | "resume" | "close" | "recover";
+export type Move = "open" | "pause" | "resume" | "close" | "recover" | "archive";

@@ -143,7 +143,7 @@ describe("signing in", () => {
 describe("controls", () => {
   it("are those that make sense in the state of the sale", () => {
     expect([...enabled("open", [])]).toEqual(["pause", "close", "line", "extend", "stock", "recover"]);
-    expect([...enabled("closed", [])]).toEqual(["extend", "recover"]);
+    expect([...enabled("closed", [])]).toEqual(["extend", "recover", "archive"]);
     expect(enabled("paused", []).has("resume")).toBe(true);
     expect(enabled(undefined, []).size).toBe(0);
   });
@@ -201,6 +201,7 @@ describe("controls", () => {
       ["extend", { closes_at: new Date("2031-06-01T10:00").toISOString() }],
       ["stock", { item: "white", total: 450 }],
       ["recover", undefined],
+      ["archive", undefined],
     ]);
   });
 });

@@ -39,6 +39,24 @@ export const en = {
   newSale: "New sale",
   noSales: "There is no sale yet.",
   noSalesMore: "Make one here, or apply a sale file with “sluice sale apply”.",
+  archivedSales: "Archived sales",
+  currentSales: "Sales that are not archived",
+  noArchived: "No sale is archived yet.",
+  noArchivedMore:
+    "A sale can be archived once it is closed and nothing of it is left to do; workers do so by themselves a while after its end.",
+  archive: {
+    title: "Archived",
+    at: "Archived",
+    sold: "Sold",
+    users: "Users",
+    kept: "kept",
+    purging: "being purged",
+    purged: (when: string) => `purged at ${when}`,
+    more: "Redis has nothing of it any more. Settings and orders are in the database. It cannot be changed or opened again.",
+    ending: "It is being taken out of Redis.",
+    audit: "Last audit",
+    soldOf: (sold: string, total: string) => `${sold} of ${total} sold`,
+  },
   oldList: (ago: string) => `The list is ${ago} old: the server does not answer.`,
   column: {
     sale: "Sale",
@@ -181,6 +199,7 @@ export const en = {
     extend: "Closing time moved",
     stock: "Stock changed",
     archive: "Archived",
+    purge: "Users purged",
   } as Record<string, string>,
   made: (items: number, w: string, units: string) => `Made with ${w} ${s(items, "item", "items")}, ${units} units`,
   removed: "Removed",
@@ -218,6 +237,7 @@ export const en = {
     extend: "Closing time…",
     stock: "Stock…",
     recover: "Put right",
+    archive: "Archive",
   },
   ask: {
     open: "Open the sale now?",
@@ -228,6 +248,7 @@ export const en = {
     extend: "Move the closing time",
     stock: "Change the stock",
     recover: "Put the sale right from its orders?",
+    archive: "Archive the sale?",
   },
   askMore: {
     open: (opens: string) =>
@@ -244,6 +265,8 @@ export const en = {
     stock: "In total, with what is taken. More units are given out at once, fewer never take away what is taken.",
     recover:
       "Nothing is granted until every order was read again, which takes seconds. Places and orders are kept. For when the audit does not add up.",
+    archive:
+      "It is taken out of Redis for good: it cannot be changed or opened again, and its id is used up. Settings, orders and the last audit stay. Entrants of a lottery do not. The server refuses while anything is left to do, and says what.",
   },
   do: {
     open: "Open now",
@@ -254,6 +277,7 @@ export const en = {
     extend: "Move the closing time",
     stock: "Change the stock",
     recover: "Put right",
+    archive: "Archive for good",
   },
   doing: "Asking the server…",
   refusedTitle: "The server refused:",
@@ -266,6 +290,18 @@ export const en = {
     extend: "The closing time has moved.",
     stock: "The stock has changed.",
     recover: "The sale was put right.",
+    archive: "The sale is archived.",
+  },
+  held: {
+    open: (state: string, closes: string) =>
+      `It cannot be archived yet: it is ${state} until ${closes}. Close it, or wait.`,
+    unpaid: (n: string, until: string) =>
+      `It cannot be archived yet: ${n} orders are not paid. The last one expires at ${until}.`,
+    waiting: (n: string) =>
+      `It cannot be archived yet: ${n} orders or changes of them are on their way. Try again in a moment.`,
+    dead: (n: string) => `It cannot be archived yet: ${n} of its orders are dead letters. See “sluice dead list”.`,
+    books: "It cannot be archived yet: its books do not add up. See the audit.",
+    changed: "It changed while it was being archived. Look at it, and archive it again.",
   },
   people: (n: number, w: string) => `${w} ${s(n, "person", "people")}`,
   takenSoFar: (w: string) => `${w} are taken: it cannot be less.`,

@@ -64,7 +64,11 @@ export function Ask({ control, sale, act, onClose }: Props) {
           <button type="button" class="button second" disabled={busy} onClick={() => dialog.current?.close()}>
             {t.cancel}
           </button>
-          <button type="submit" class={control === "close" ? "button danger" : "button"} disabled={busy}>
+          <button
+            type="submit"
+            class={control === "close" || control === "archive" ? "button danger" : "button"}
+            disabled={busy}
+          >
             {busy ? t.doing : t.do[control]}
           </button>
         </div>

@@ -5,7 +5,7 @@ import type { Problem } from "../api.ts";
 import { language } from "../lang/index.ts";
 import { now } from "../ticking.ts";
 import type { Sale } from "../types.ts";
-import { problemWords } from "./words.ts";
+import { heldBackWords, problemWords } from "./words.ts";
 
 /** A box with a heading. */
 export function Panel(props: {
@@ -73,7 +73,9 @@ export function ProblemText({ problem }: { problem: Problem }) {
   return (
     <>
       {problemWords(problem, language.value)}
-      {problem.detail && <span lang="en">{problem.detail}</span>}
+      {problem.detail && (language.value.tag === "en" || !heldBackWords(problem.detail, language.value)) && (
+        <span lang="en">{problem.detail}</span>
+      )}
     </>
   );
 }

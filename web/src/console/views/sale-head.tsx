@@ -21,6 +21,7 @@ export function SaleHead(props: {
     ["orders", t.orders],
     ["settings", t.settings],
   ];
+  if (sale?.archived) parts.splice(0, 3, ["live", t.archive.title], ["orders", t.orders]);
   return (
     <>
       <div class="sale-head">
@@ -35,7 +36,7 @@ export function SaleHead(props: {
           <div class="sale-title">
             <h1>{name}</h1>
             {sale && <Chips sale={sale} />}
-            <Freshness live={live} />
+            {sale?.archived ? <span class="chip closed">{t.archive.title}</span> : <Freshness live={live} />}
           </div>
         </div>
         {sale && <SaleClock sale={sale} />}

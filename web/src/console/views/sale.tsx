@@ -7,6 +7,7 @@ import { Live } from "../live.ts";
 import { ChangeLog } from "../log.ts";
 import type { SalePart } from "../route.ts";
 import type { Session } from "../session.ts";
+import { ArchiveView } from "./archived.tsx";
 import { Controls } from "./controls.tsx";
 import { LiveView } from "./live.tsx";
 import { OrdersView } from "./orders.tsx";
@@ -51,7 +52,7 @@ export function SalePage({ session, id, part }: { session: Session; id: string; 
   return (
     <div class="page">
       <SaleHead id={id} name={name} sale={sale} part={part} live={live}>
-        {sale && part !== "settings" && (
+        {sale && !sale.archived && part !== "settings" && (
           <Controls
             sale={sale}
             log={log.entries.value}
@@ -67,9 +68,10 @@ export function SalePage({ session, id, part }: { session: Session; id: string; 
       <p class={done ? "banner good" : "sr"} role="status">
         {done && t.done[done]}
       </p>
-      {part === "live" && <LiveView live={live} log={log} about={session.about.value} />}
+      {sale?.archived && part !== "orders" && <ArchiveView archive={sale.archived} sale={sale} log={log} />}
+      {!sale?.archived && part === "live" && <LiveView live={live} log={log} about={session.about.value} />}
       {part === "orders" && <OrdersView api={api} id={id} sale={sale} />}
-      {part === "settings" && sale && (
+      {part === "settings" && sale && !sale.archived && (
         <SettingsPage key={id} api={api} sale={sale} onSaved={() => void log.refresh()} />
       )}
       <Announce text={sale?.state ? `${name}: ${t.state[sale.state]}` : ""} />

@@ -47,9 +47,14 @@ export function SalesView(props: { sales: Sale[] | undefined; problem?: Problem 
     <div class={age > OLD_MS ? "page stale" : "page"}>
       <div class="page-head">
         <h1>{t.sales}</h1>
-        <a class="button" href="#new">
-          {t.newSale}
-        </a>
+        <span class="row">
+          <a class="button second" href="#archived">
+            {t.archivedSales}
+          </a>
+          <a class="button" href="#new">
+            {t.newSale}
+          </a>
+        </span>
       </div>
       {age > OLD_MS && <p class="banner warn">{t.oldList(f.span(age))}</p>}
       <ProblemLine problem={problem} />

@@ -3,17 +3,49 @@ import type { Difference } from "../diff.ts";
 import type { Messages } from "../lang/en.ts";
 import type { Language } from "../lang/index.ts";
 import { languages } from "../lang/index.ts";
-import type { LineOrder, Sale, SaleFile } from "../types.ts";
+import type { LineOrder, Sale, SaleFile, SaleState } from "../types.ts";
 
 /**
  * Why something was not done, as far as it can be said in the language of the console. The server has titles in it, but
  * details only in English, where they say everything.
  */
-export function problemWords({ status, code, detail, title }: Problem, { t, tag }: Language): string {
+export function problemWords({ status, code, detail, title }: Problem, language: Language): string {
+  const { t, tag } = language;
   if (detail && tag === "en") return "";
+  const held = heldBackWords(detail, language);
+  if (held) return title ? t.problem.because(title) + held : held;
   if (title) return detail ? t.problem.because(title) : title;
   if (detail) return "";
   return status === 0 || code === "unreached" ? t.problem.unreached : t.problem.status(status);
+}
+
+/** What holds an archive back, as the server says it, with what stands in it. */
+const heldBack: [RegExp, (said: string[], language: Language) => string][] = [
+  [
+    /: it is (\w+); it closes at (\S+),/,
+    ([, state, at], { t, f }) => t.held.open(t.state[state as SaleState] ?? state, f.when(Date.parse(at ?? ""))),
+  ],
+  [
+    /: (\d+) orders are not paid; the last one expires at (\S+)$/,
+    ([, n, at], { t, f }) => t.held.unpaid(f.number(Number(n)), f.when(Date.parse(at ?? ""))),
+  ],
+  [
+    /: (\d+) orders wait in its outbox, and (\d+) changes/,
+    ([, n, m], { t, f }) => t.held.waiting(f.number(Number(n) + Number(m))),
+  ],
+  [/: (\d+) orders are on their way to the database/, ([, n], { t, f }) => t.held.waiting(f.number(Number(n)))],
+  [/: (\d+) of its orders are dead letters/, ([, n], { t, f }) => t.held.dead(f.number(Number(n)))],
+  [/: its books do not add up/, (_, { t }) => t.held.books],
+  [/changed while it was being archived/, (_, { t }) => t.held.changed],
+];
+
+/** Why a sale is not archived, in the language of the console; undefined where the sentence is not known. */
+export function heldBackWords(sentence: string, language: Language): string | undefined {
+  for (const [pattern, words] of heldBack) {
+    const said = /archived/.test(sentence) && pattern.exec(sentence);
+    if (said) return words(said, language);
+  }
+  return undefined;
 }
 
 /** The sentences of the server about what it could not read. */
