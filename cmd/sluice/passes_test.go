@@ -14,11 +14,13 @@ import (
 	"net"
 	"net/http"
 	"net/http/httptest"
+	"net/http/httputil"
 	"net/url"
 	"os"
 	"os/exec"
 	"path/filepath"
 	"strings"
+	"sync/atomic"
 	"testing"
 	"time"
 
@@ -235,6 +237,16 @@ func checkDoor(t *testing.T, s *site, sale string) {
 // newShops starts the examples of back ends and returns where they are.
 func newShops(t *testing.T, s *site, sale string) map[string]string {
 	t.Helper()
+	shops := map[string]string{}
+	for name, shop := range startShops(t, "SLUICE="+s.url, "SALE="+sale) {
+		shops[name] = shop.says(`listening on (\S+)`)
+	}
+	return shops
+}
+
+// startShops starts the examples of back ends with settings, "NAME=value".
+func startShops(t *testing.T, settings ...string) map[string]*process {
+	t.Helper()
 	built := filepath.Join(t.TempDir(), "shop")
 	if out, err := exec.Command("go", "build", "-buildvcs=false", "-o", built, passExamples+"/go").CombinedOutput(); err != nil {
 		t.Fatalf("build the example in Go: %v\n%s", err, out)
@@ -249,12 +261,119 @@ func newShops(t *testing.T, s *site, sale string) map[string]string {
 			backEnds["in Java"] = exec.Command(java, "-cp", strings.Join(jars, ":"), passExamples+"/java/Shop.java")
 		}
 	}
-	shops := map[string]string{}
+	shops := map[string]*process{}
 	for name, cmd := range backEnds {
-		cmd.Env = append(os.Environ(), "SLUICE="+s.url, "SALE="+sale, "PORT=0")
-		shops[name] = launch(t, "the shop "+name, cmd).says(`listening on (\S+)`)
+		cmd.Env = append(append(os.Environ(), "PORT=0"), settings...)
+		shops[name] = launch(t, "the shop "+name, cmd)
 	}
 	return shops
+}
+
+func TestAShopSaysWhyAPassIsRefused(t *testing.T) {
+	t.Parallel()
+	s := open(t, "--data-dir", t.TempDir())
+	sale := freshID()
+	s.apply(saleFile(t, sale, 5, passSale))
+	pass := s.call(sale, shopUser).pass
+	for name, shop := range startShops(t, "SLUICE="+s.url, "SALE="+sale, "ISSUER=https://another.example") {
+		mustShow(t, "another ISSUER, "+name, shop.says(`listening on (\S+)`), pass, http.StatusUnauthorized, "")
+		shop.says(`a pass was refused: its issuer is "sluice" .* ISSUER is "(https://another\.example)"`)
+		if strings.Contains(shop.err.String(), pass) {
+			t.Errorf("%s logs the pass:\n%s", name, shop.err.String())
+		}
+	}
+}
+
+func TestAShopThatCannotReadKeysRefusesNobody(t *testing.T) {
+	t.Parallel()
+	s := open(t, "--data-dir", t.TempDir())
+	sale := freshID()
+	s.apply(saleFile(t, sale, 5, passSale))
+	pass := s.call(sale, shopUser).pass
+	front := newFront(t, s)
+	for name, shop := range startShops(t, "SLUICE="+front.URL, "SALE="+sale) {
+		at := shop.says(`listening on (\S+)`)
+		front.away.Store(true)
+		mustShow(t, "keys that are away, "+name, at, pass, http.StatusServiceUnavailable, "")
+		shop.says(`the keys of Sluice.* cannot be read.*(502)`)
+		front.away.Store(false)
+		eventually(t, "keys that are there again, "+name, func() bool { return statusOf(t.Context(), at, pass) == http.StatusOK })
+	}
+}
+
+func TestAVisitorWhoLeavesTakesNoKeysAlong(t *testing.T) {
+	t.Parallel()
+	s := open(t, "--data-dir", t.TempDir())
+	sale := freshID()
+	s.apply(saleFile(t, sale, 5, passSale))
+	pass := s.call(sale, shopUser).pass
+	front := newFront(t, s)
+	for name, shop := range startShops(t, "SLUICE="+front.URL, "SALE="+sale) {
+		at := shop.says(`listening on (\S+)`)
+		front.hold.Store(true)
+		first, leave := context.WithCancel(t.Context())
+		left := make(chan int)
+		go func() { left <- statusOf(first, at, pass) }()
+		answer := <-front.asked
+		front.hold.Store(false)
+		leave()
+		want(t, "answer to whom has left, "+name, <-left, 0)
+		second := make(chan int)
+		go func() { second <- statusOf(t.Context(), at, pass) }()
+		for range 3 { // nobody else waits for the keys
+			mustShow(t, "nonsense, "+name, at, "a.b.c", http.StatusUnauthorized, "")
+		}
+		close(answer)
+		want(t, "answer to the next, "+name, <-second, http.StatusOK)
+	}
+}
+
+// front is a proxy between a shop and Sluice.
+type front struct {
+	*httptest.Server
+	away  atomic.Bool
+	hold  atomic.Bool // an answer until the channel that comes from asked is closed
+	asked chan chan struct{}
+}
+
+func newFront(t *testing.T, s *site) *front {
+	t.Helper()
+	behind, err := url.Parse(s.url)
+	if err != nil {
+		t.Fatal(err)
+	}
+	proxy := httputil.NewSingleHostReverseProxy(behind)
+	f := &front{asked: make(chan chan struct{})}
+	f.Server = httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		if f.hold.Load() {
+			answer := make(chan struct{})
+			f.asked <- answer
+			<-answer
+		}
+		if f.away.Load() {
+			w.WriteHeader(http.StatusBadGateway)
+			return
+		}
+		proxy.ServeHTTP(w, r)
+	}))
+	t.Cleanup(f.Close)
+	return f
+}
+
+// statusOf is how a shop answers a pass; 0 = it did not.
+func statusOf(ctx context.Context, at, pass string) int {
+	req, err := http.NewRequestWithContext(ctx, http.MethodGet, at, nil)
+	if err != nil {
+		return 0
+	}
+	req.Header.Set("Authorization", "Bearer "+pass)
+	req.Close = true
+	resp, err := http.DefaultClient.Do(req)
+	if err != nil {
+		return 0
+	}
+	_ = resp.Body.Close()
+	return resp.StatusCode
 }
 
 // mustShow shows a pass to a shop and checks its answer.

@@ -5,7 +5,6 @@
 package main
 
 import (
-	"context"
 	"crypto/ed25519"
 	"encoding/base64"
 	"encoding/json"
@@ -20,6 +19,7 @@ import (
 	"time"
 
 	"github.com/golang-jwt/jwt/v5"
+	"golang.org/x/time/rate"
 )
 
 // pass is what a pass says.
@@ -30,17 +30,21 @@ type pass struct {
 	Order                string `json:"order"` // "" while it is a turn
 }
 
+// errUnknown is that of a pass which may be a good one: there are no keys to tell.
+var errUnknown = errors.New("passes cannot be checked right now")
+
 // verifier reads passes of one sale.
 type verifier struct {
 	issuer, sale string
 	keys         keys
+	refusals     rate.Sometimes // in the log
 }
 
-func (v *verifier) verify(ctx context.Context, token string) (*pass, error) {
+func (v *verifier) verify(token string) (*pass, error) {
 	var p pass
 	_, err := jwt.ParseWithClaims(token, &p, func(t *jwt.Token) (any, error) {
 		kid, _ := t.Header["kid"].(string)
-		return v.keys.get(ctx, kid)
+		return v.keys.get(kid)
 	},
 		jwt.WithValidMethods([]string{"EdDSA"}), // never the algorithm that the token asks for: "none" is one, too
 		jwt.WithIssuer(v.issuer),                // of this installation, not of another whose keys may be the same
@@ -49,69 +53,100 @@ func (v *verifier) verify(ctx context.Context, token string) (*pass, error) {
 		jwt.WithLeeway(2*time.Second),           // clocks differ, a little
 	)
 	switch {
+	case errors.Is(err, jwt.ErrTokenMalformed):
+		return nil, errors.New("it is none") // and what it is instead belongs into no log
+	case errors.Is(err, jwt.ErrTokenInvalidIssuer), errors.Is(err, jwt.ErrTokenInvalidAudience):
+		return nil, fmt.Errorf("its issuer is %q and its sale %q; ISSUER is %q and SALE %q", p.Issuer, p.Sale, v.issuer, v.sale)
 	case err != nil:
 		return nil, err
 	case p.Sale != v.sale || p.Subject == "":
-		return nil, errors.New("the pass is of another sale, or of nobody")
+		return nil, errors.New("it is of another sale, or of nobody")
 	}
 	return &p, nil
 }
+
+// keySet are keys by name.
+type keySet map[string]ed25519.PublicKey
 
 // keys are the public keys of Sluice. They change when an operator changes secrets, so a name that is not known is looked
 // up, but not more often than every half minute: anybody can make up names.
 type keys struct {
 	url string
 
-	mu     sync.Mutex
-	known  map[string]ed25519.PublicKey
-	looked time.Time
+	mu    sync.Mutex // never held while Sluice is asked
+	known keySet
+	next  time.Time              // before which they are not read again
+	read  func() (keySet, error) // once, for all who wait for it
 }
 
-func (k *keys) get(ctx context.Context, kid string) (ed25519.PublicKey, error) {
-	k.mu.Lock()
-	defer k.mu.Unlock()
-	if k.known[kid] == nil && time.Since(k.looked) > 30*time.Second {
-		k.looked = time.Now()
-		if err := k.load(ctx); err != nil {
-			return nil, fmt.Errorf("read the keys of Sluice: %w", err)
-		}
-	}
-	if key := k.known[kid]; key != nil {
+func (k *keys) get(kid string) (ed25519.PublicKey, error) {
+	key, read := k.find(kid)
+	if key != nil {
 		return key, nil
 	}
-	return nil, errors.New("no such key")
+	known, err := read()
+	if err != nil {
+		return nil, err
+	}
+	if key = known[kid]; key == nil {
+		return nil, errors.New("it names a key that Sluice does not have")
+	}
+	return key, nil
 }
 
-func (k *keys) load(ctx context.Context) error {
-	ctx, cancel := context.WithTimeout(ctx, 5*time.Second)
-	defer cancel()
-	req, err := http.NewRequestWithContext(ctx, http.MethodGet, k.url, nil)
-	if err != nil {
-		return err
+// find returns a key that is known, or else the reading that may have it.
+func (k *keys) find(kid string) (key ed25519.PublicKey, read func() (keySet, error)) {
+	k.mu.Lock()
+	defer k.mu.Unlock()
+	if k.known[kid] == nil && time.Now().After(k.next) {
+		k.next = time.Now().Add(30 * time.Second)
+		k.read = sync.OnceValues(k.load)
 	}
-	resp, err := http.DefaultClient.Do(req)
+	return k.known[kid], k.read
+}
+
+func (k *keys) load() (keySet, error) {
+	known, err := fetch(k.url)
+	k.mu.Lock()
+	defer k.mu.Unlock()
 	if err != nil {
-		return err
+		log.Printf("the keys of Sluice cannot be read: %v", err)
+		k.next = time.Now().Add(time.Second)
+		return nil, errUnknown
+	}
+	k.known = known
+	return known, nil
+}
+
+// fetch asks Sluice. It has a time of its own, not that of the visitor who came first: others wait for the keys as well, and
+// that one may leave.
+func fetch(url string) (keySet, error) {
+	client := http.Client{Timeout: 5 * time.Second}
+	resp, err := client.Get(url)
+	if err != nil {
+		return nil, err
 	}
 	defer resp.Body.Close()
 	if resp.StatusCode != http.StatusOK {
-		return errors.New(resp.Status)
+		return nil, fmt.Errorf("%s answers %s", url, resp.Status)
 	}
 	var set struct {
 		Keys []struct{ Kid, Kty, Crv, X string }
 	}
 	if err := json.NewDecoder(resp.Body).Decode(&set); err != nil {
-		return err
+		return nil, fmt.Errorf("%s has something else: %w", url, err)
 	}
-	known := map[string]ed25519.PublicKey{}
+	known := keySet{}
 	for _, key := range set.Keys {
 		x, err := base64.RawURLEncoding.DecodeString(key.X)
 		if err == nil && key.Kty == "OKP" && key.Crv == "Ed25519" && len(x) == ed25519.PublicKeySize {
 			known[key.Kid] = x
 		}
 	}
-	k.known = known
-	return nil
+	if len(known) == 0 {
+		return nil, fmt.Errorf("%s has none", url)
+	}
+	return known, nil
 }
 
 func (v *verifier) ServeHTTP(w http.ResponseWriter, r *http.Request) {
@@ -119,15 +154,23 @@ func (v *verifier) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	if token == "" {
 		token = strings.TrimPrefix(r.Header.Get("Authorization"), "Bearer ")
 	}
-	p, err := v.verify(r.Context(), token)
+	p, err := v.verify(token)
 	w.Header().Set("Content-Type", "application/json")
 	w.Header().Set("Cache-Control", "no-store")
-	if err != nil {
+	switch {
+	case err == nil:
+		_ = json.NewEncoder(w).Encode(map[string]any{"user": p.Subject, "seat": p.Seat, "order": p.Order})
+	case errors.Is(err, errUnknown): // which is in the log
+		w.Header().Set("Retry-After", "1")
+		w.WriteHeader(http.StatusServiceUnavailable)
+		fmt.Fprintln(w, `{"error":"passes cannot be checked right now"}`)
+	default:
+		if token != "" {
+			v.refusals.Do(func() { log.Printf("a pass was refused: %v", err) })
+		}
 		w.WriteHeader(http.StatusUnauthorized)
 		fmt.Fprintln(w, `{"error":"a pass of this sale is needed"}`)
-		return
 	}
-	_ = json.NewEncoder(w).Encode(map[string]any{"user": p.Subject, "seat": p.Seat, "order": p.Order})
 }
 
 // setting is an environment variable or what it is without.
@@ -141,7 +184,8 @@ func setting(name, otherwise string) string {
 func main() {
 	v := &verifier{
 		issuer: setting("ISSUER", "sluice"), sale: setting("SALE", "phone-x"),
-		keys: keys{url: setting("SLUICE", "http://127.0.0.1:8080") + "/.well-known/jwks.json"},
+		keys:     keys{url: setting("SLUICE", "http://127.0.0.1:8080") + "/.well-known/jwks.json"},
+		refusals: rate.Sometimes{Interval: time.Second}, // or strangers could fill the log
 	}
 	listener, err := net.Listen("tcp", "127.0.0.1:"+setting("PORT", "3000"))
 	if err != nil {

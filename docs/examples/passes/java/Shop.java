@@ -19,6 +19,7 @@ import java.util.Base64;
 import java.util.HashMap;
 import java.util.HexFormat;
 import java.util.Map;
+import java.util.concurrent.CompletableFuture;
 import java.util.concurrent.Executors;
 
 /**
@@ -34,6 +35,7 @@ public final class Shop {
     private final String issuer;
     private final String sale;
     private final Keys keys;
+    private long quietUntil = System.nanoTime();
 
     private Shop(String sluice, String issuer, String sale) {
         this.issuer = issuer;
@@ -41,54 +43,91 @@ public final class Shop {
         this.keys = new Keys(URI.create(sluice + "/.well-known/jwks.json"));
     }
 
-    /** What the pass says, or null when it is not one of this sale that holds now. */
-    private JsonNode read(String pass) {
+    /** Why a pass does not count. */
+    private static final class Refused extends Exception {
+        Refused(String why) {
+            super(why);
+        }
+    }
+
+    /** What is thrown about a pass that may be a good one: there are no keys to tell. */
+    private static final class Unknown extends Exception {
+    }
+
+    /** What the pass says, when it is one of this sale that holds now. */
+    private JsonNode read(String pass) throws Refused, Unknown {
         String[] parts = pass.split("\\.", -1);
         if (parts.length != 3 || pass.length() > 4096) {
-            return null;
+            throw new Refused("it is none");
+        }
+        JsonNode header = parse(parts[0]);
+        // Never the algorithm that the pass asks for: "none" is one, and HS256 would take the public key for a secret.
+        if (!"EdDSA".equals(header.path("alg").textValue()) || !header.path("kid").isTextual()) {
+            throw new Refused("it is not signed by EdDSA, with the name of a key");
+        }
+        PublicKey key = keys.get(header.get("kid").textValue());
+        if (key == null) {
+            throw new Refused("it names a key that Sluice does not have");
+        }
+        if (!signed(key, parts)) {
+            throw new Refused("its signature is wrong");
+        }
+        JsonNode claims = parse(parts[1]);
+        String iss = claims.path("iss").textValue();
+        String aud = claims.path("aud").textValue();
+        // Of this installation, and of this sale: a turn in one is none in another.
+        if (!issuer.equals(iss) || !sale.equals(aud) || !sale.equals(claims.path("sale").textValue())) {
+            throw new Refused("its issuer is %s and its sale %s; ISSUER is %s and SALE %s".formatted(
+                claims.path("iss"), claims.path("sale"), JSON.valueToTree(issuer), JSON.valueToTree(sale)));
+        }
+        double now = System.currentTimeMillis() / 1000.0;
+        if (!claims.path("sub").isTextual()) {
+            throw new Refused("it is of nobody");
+        }
+        if (!claims.path("exp").isNumber() || now >= claims.get("exp").doubleValue() + LEEWAY) {
+            throw new Refused("it has expired, or would hold for ever");
+        }
+        if (claims.path("nbf").doubleValue() > now + LEEWAY) {
+            throw new Refused("it does not hold yet");
+        }
+        return claims;
+    }
+
+    private static boolean signed(PublicKey key, String[] parts) throws Refused {
+        byte[] signed = decode(parts[2]);
+        if (signed.length != 64) {
+            return false; // Java does not look at what is behind a signature
         }
         try {
-            JsonNode header = JSON.readTree(decode(parts[0]));
-            // Never the algorithm that the pass asks for: "none" is one, and HS256 would take the public key for a secret.
-            if (!"EdDSA".equals(header.path("alg").textValue()) || !header.path("kid").isTextual()) {
-                return null;
-            }
-            PublicKey key = keys.get(header.get("kid").textValue());
-            if (key == null) {
-                return null;
-            }
-            byte[] signed = decode(parts[2]);
-            if (signed.length != 64) {
-                return null; // Java does not look at what is behind a signature
-            }
             Signature signature = Signature.getInstance("Ed25519");
             signature.initVerify(key);
             signature.update((parts[0] + "." + parts[1]).getBytes(StandardCharsets.US_ASCII));
-            if (!signature.verify(signed)) {
-                return null;
-            }
-            JsonNode claims = JSON.readTree(decode(parts[1]));
-            double now = System.currentTimeMillis() / 1000.0;
-            boolean good = issuer.equals(claims.path("iss").textValue()) // of this installation
-                && sale.equals(claims.path("aud").textValue()) // of this sale: a turn in one is none in another
-                && sale.equals(claims.path("sale").textValue())
-                && claims.path("sub").isTextual()
-                && claims.path("exp").isNumber() // a pass without an end would be one for ever
-                && now < claims.get("exp").doubleValue() + LEEWAY
-                && claims.path("nbf").doubleValue() <= now + LEEWAY;
-            return good ? claims : null;
-        } catch (IOException | GeneralSecurityException | IllegalArgumentException e) {
-            return null; // no JSON, no signature, or no keys
+            return signature.verify(signed);
+        } catch (GeneralSecurityException e) {
+            return false;
+        }
+    }
+
+    /** What a part of a pass says. The error of the parser would repeat it, and what strangers write belongs into no log. */
+    private static JsonNode parse(String part) throws Refused {
+        try {
+            return JSON.readTree(decode(part));
+        } catch (IOException e) {
+            throw new Refused("it is none");
         }
     }
 
     /** One pass has one form: what decodes to the same bytes is not the same pass. */
-    private static byte[] decode(String part) {
-        byte[] bytes = Base64.getUrlDecoder().decode(part);
-        if (!Base64.getUrlEncoder().withoutPadding().encodeToString(bytes).equals(part)) {
-            throw new IllegalArgumentException("not the one way to write it");
+    private static byte[] decode(String part) throws Refused {
+        try {
+            byte[] bytes = Base64.getUrlDecoder().decode(part);
+            if (Base64.getUrlEncoder().withoutPadding().encodeToString(bytes).equals(part)) {
+                return bytes;
+            }
+        } catch (IllegalArgumentException e) {
+            // as below
         }
-        return bytes;
+        throw new Refused("it is none");
     }
 
     /**
@@ -101,34 +140,56 @@ public final class Shop {
         private final URI at;
         private final HttpClient client = HttpClient.newBuilder().connectTimeout(Duration.ofSeconds(5)).build();
         private Map<String, PublicKey> known = Map.of();
-        private long looked = System.nanoTime() - Duration.ofMinutes(1).toNanos();
+        private long next = System.nanoTime(); // before which they are not read again
+        private CompletableFuture<Map<String, PublicKey>> reading; // one for all who wait for it
 
         Keys(URI at) {
             this.at = at;
         }
 
-        synchronized PublicKey get(String kid) throws IOException, GeneralSecurityException {
-            if (!known.containsKey(kid) && System.nanoTime() - looked > Duration.ofSeconds(30).toNanos()) {
-                looked = System.nanoTime();
-                known = load();
+        PublicKey get(String kid) throws Unknown {
+            CompletableFuture<Map<String, PublicKey>> read;
+            synchronized (this) { // never held while Sluice is asked
+                if (known.containsKey(kid)) {
+                    return known.get(kid);
+                }
+                if (System.nanoTime() - next >= 0) {
+                    next = System.nanoTime() + Duration.ofSeconds(30).toNanos();
+                    reading = CompletableFuture.supplyAsync(this::load);
+                }
+                read = reading;
             }
-            return known.get(kid);
+            Map<String, PublicKey> found = read.join();
+            if (found == null) {
+                throw new Unknown();
+            }
+            return found.get(kid);
         }
 
-        private Map<String, PublicKey> load() throws IOException, GeneralSecurityException {
-            String text;
+        /** The keys of Sluice, or null: why is in the log. */
+        private Map<String, PublicKey> load() {
             try {
-                var answer = client.send(HttpRequest.newBuilder(at).timeout(Duration.ofSeconds(5)).build(), BodyHandlers.ofString());
-                if (answer.statusCode() != 200) {
-                    throw new IOException("the keys of Sluice: " + answer.statusCode());
+                Map<String, PublicKey> found = fetch();
+                synchronized (this) {
+                    known = found;
                 }
-                text = answer.body();
-            } catch (InterruptedException e) {
-                Thread.currentThread().interrupt();
-                throw new IOException(e);
+                return found;
+            } catch (Exception e) { // whatever it is, those who wait are told
+                System.err.println("the keys of Sluice at " + at + " cannot be read: " + (e.getMessage() == null ? e : e.getMessage()));
+                synchronized (this) {
+                    next = System.nanoTime() + Duration.ofSeconds(1).toNanos();
+                }
+                return null;
+            }
+        }
+
+        private Map<String, PublicKey> fetch() throws Exception {
+            var answer = client.send(HttpRequest.newBuilder(at).timeout(Duration.ofSeconds(5)).build(), BodyHandlers.ofString());
+            if (answer.statusCode() != 200) {
+                throw new IOException("the answer is " + answer.statusCode());
             }
             Map<String, PublicKey> found = new HashMap<>();
-            for (JsonNode jwk : JSON.readTree(text).path("keys")) {
+            for (JsonNode jwk : JSON.readTree(answer.body()).path("keys")) {
                 if (jwk.path("kty").asText().equals("OKP") && jwk.path("crv").asText().equals("Ed25519")) {
                     byte[] x = decode(jwk.path("x").asText());
                     byte[] encoded = new byte[ED25519.length + x.length];
@@ -136,6 +197,9 @@ public final class Shop {
                     System.arraycopy(x, 0, encoded, ED25519.length, x.length);
                     found.put(jwk.path("kid").asText(), KeyFactory.getInstance("Ed25519").generatePublic(new X509EncodedKeySpec(encoded)));
                 }
+            }
+            if (found.isEmpty()) {
+                throw new IOException("there are none");
             }
             return found;
         }
@@ -147,16 +211,39 @@ public final class Shop {
         if (pass == null && authorization != null && authorization.startsWith("Bearer ")) {
             pass = authorization.substring("Bearer ".length());
         }
-        JsonNode claims = pass == null ? null : read(pass);
-        Map<String, Object> answer = claims == null
-            ? Map.of("error", "a pass of this sale is needed")
-            : Map.of("user", claims.get("sub"), "seat", claims.path("seat"), "order", claims.path("order").asText(""));
+        int status = 200;
+        Map<String, Object> answer;
+        try {
+            if (pass == null) {
+                throw new Refused("there is none");
+            }
+            JsonNode claims = read(pass);
+            answer = Map.of("user", claims.get("sub"), "seat", claims.path("seat"), "order", claims.path("order").asText(""));
+        } catch (Unknown e) { // which is in the log
+            status = 503;
+            answer = Map.of("error", "passes cannot be checked right now");
+            exchange.getResponseHeaders().set("Retry-After", "1");
+        } catch (Refused e) {
+            status = 401;
+            answer = Map.of("error", "a pass of this sale is needed");
+            if (pass != null) {
+                complain(e.getMessage());
+            }
+        }
         byte[] body = JSON.writeValueAsBytes(answer);
         exchange.getResponseHeaders().set("Content-Type", "application/json");
         exchange.getResponseHeaders().set("Cache-Control", "no-store");
-        exchange.sendResponseHeaders(claims == null ? 401 : 200, body.length);
+        exchange.sendResponseHeaders(status, body.length);
         try (var out = exchange.getResponseBody()) {
             out.write(body);
+        }
+    }
+
+    /** Says why a pass was refused; once a second, or strangers could fill the log. */
+    private synchronized void complain(String why) {
+        if (System.nanoTime() - quietUntil >= 0) {
+            quietUntil = System.nanoTime() + Duration.ofSeconds(1).toNanos();
+            System.err.println("a pass was refused: " + why);
         }
     }
 

@@ -13,71 +13,98 @@ const LEEWAY = 2; // seconds by which clocks may differ
 // The public keys of Sluice, by name. They change when an operator changes secrets, so a name that is not known is looked
 // up, but not more often than every half minute: anybody can make up names.
 let keys = new Map();
-let looked = -Infinity;
-let looking = Promise.resolve();
+let next = 0; // before which they are not read again
+let reading; // one for all who wait for it
+
+/** What is thrown about a pass that may be a good one: there are no keys to tell. */
+class Unknown extends Error {}
 
 async function keyOf(kid) {
   if (!keys.has(kid)) {
-    if (performance.now() - looked > 30_000) {
-      looked = performance.now();
-      looking = load();
+    if (performance.now() >= next) {
+      next = performance.now() + 30_000;
+      reading = load();
     }
-    await looking; // whose failure is no matter of those whose key is known
+    await reading; // whose failure is no matter of those whose key is known
   }
   return keys.get(kid);
 }
 
 async function load() {
-  const answer = await fetch(`${SLUICE}/.well-known/jwks.json`, { signal: AbortSignal.timeout(5000) });
-  if (!answer.ok) throw new Error(`the keys of Sluice: ${answer.status}`);
-  const set = await answer.json();
-  keys = new Map(
-    set.keys
-      .filter((jwk) => jwk.kty === "OKP" && jwk.crv === "Ed25519")
-      .map((jwk) => [jwk.kid, createPublicKey({ key: jwk, format: "jwk" })]),
-  );
-}
-
-/** What the pass says, or undefined when it is not one of this sale that holds now. */
-async function read(pass) {
-  const parts = pass.split(".");
-  if (parts.length !== 3 || pass.length > 4096 || !parts.every((part) => /^[\w-]+$/.test(part))) return undefined;
   try {
-    const header = JSON.parse(Buffer.from(parts[0], "base64url").toString());
-    // Never the algorithm that the pass asks for: "none" is one, and HS256 would take the public key for a secret.
-    if (header.alg !== "EdDSA" || typeof header.kid !== "string") return undefined;
-    const key = await keyOf(header.kid);
-    const signature = Buffer.from(parts[2], "base64url");
-    // One pass has one form: what decodes to the same bytes is not the same pass.
-    if (!key || signature.toString("base64url") !== parts[2]) return undefined;
-    if (!verify(null, Buffer.from(`${parts[0]}.${parts[1]}`), key, signature)) return undefined;
-    const claims = JSON.parse(Buffer.from(parts[1], "base64url").toString());
-    const now = Date.now() / 1000;
-    const good =
-      claims.iss === ISSUER && // of this installation
-      claims.aud === SALE && // of this sale: a turn in one is none in another
-      claims.sale === SALE &&
-      typeof claims.sub === "string" &&
-      typeof claims.exp === "number" && // a pass without an end would be one for ever
-      now < claims.exp + LEEWAY &&
-      !(claims.nbf > now + LEEWAY);
-    return good ? claims : undefined;
-  } catch {
-    return undefined; // no JSON, or no keys
+    const answer = await fetch(`${SLUICE}/.well-known/jwks.json`, { signal: AbortSignal.timeout(5000) });
+    if (!answer.ok) throw new Error(`${answer.url} answers ${answer.status}`);
+    const set = await answer.json();
+    const jwks = set.keys.filter((jwk) => jwk.kty === "OKP" && jwk.crv === "Ed25519");
+    if (!jwks.length) throw new Error(`${answer.url} has none`);
+    keys = new Map(jwks.map((jwk) => [jwk.kid, createPublicKey({ key: jwk, format: "jwk" })]));
+  } catch (error) {
+    console.error(`the keys of Sluice cannot be read: ${error.cause?.message || error.message}`);
+    next = performance.now() + 1000;
+    throw new Unknown();
   }
 }
+
+/** What a part of a pass says. The error of the parser would repeat it, and what strangers write belongs into no log. */
+function parse(part) {
+  try {
+    return Object(JSON.parse(Buffer.from(part, "base64url").toString()));
+  } catch {
+    throw new Error("it is none");
+  }
+}
+
+/** What the pass says; it throws why that does not count, or Unknown. */
+async function read(pass) {
+  const parts = pass.split(".");
+  if (parts.length !== 3 || pass.length > 4096 || !parts.every((part) => /^[\w-]+$/.test(part))) throw new Error("it is none");
+  const header = parse(parts[0]);
+  // Never the algorithm that the pass asks for: "none" is one, and HS256 would take the public key for a secret.
+  if (header.alg !== "EdDSA" || typeof header.kid !== "string") throw new Error("it is not signed by EdDSA, with the name of a key");
+  const key = await keyOf(header.kid);
+  if (!key) throw new Error("it names a key that Sluice does not have");
+  const signature = Buffer.from(parts[2], "base64url");
+  // One pass has one form: what decodes to the same bytes is not the same pass.
+  if (signature.toString("base64url") !== parts[2] || !verify(null, Buffer.from(`${parts[0]}.${parts[1]}`), key, signature)) {
+    throw new Error("its signature is wrong");
+  }
+  const claims = parse(parts[1]);
+  const { iss, aud, sale, sub, exp, nbf } = claims;
+  const now = Date.now() / 1000;
+  // Of this installation, and of this sale: a turn in one is none in another.
+  if (iss !== ISSUER || aud !== SALE || sale !== SALE) {
+    const quoted = JSON.stringify;
+    throw new Error(`its issuer is ${quoted(iss)} and its sale ${quoted(sale)}; ISSUER is ${quoted(ISSUER)} and SALE ${quoted(SALE)}`);
+  }
+  if (typeof sub !== "string") throw new Error("it is of nobody");
+  if (typeof exp !== "number" || now >= exp + LEEWAY) throw new Error("it has expired, or would hold for ever");
+  if (nbf > now + LEEWAY) throw new Error("it does not hold yet");
+  return claims;
+}
+
+let said = -Infinity; // when a refusal was logged; once a second, or strangers could fill the log
 
 const server = createServer(async (request, answer) => {
   const { authorization = "", "x-sluice-pass": shown } = request.headers;
-  const claims = await read(shown ?? authorization.replace(/^Bearer /, ""));
+  const pass = shown ?? authorization.replace(/^Bearer /, "");
   answer.setHeader("Content-Type", "application/json");
   answer.setHeader("Cache-Control", "no-store");
-  if (!claims) {
+  try {
+    const claims = await read(pass);
+    answer.end(`${JSON.stringify({ user: claims.sub, seat: claims.seat, order: claims.order ?? "" })}\n`);
+  } catch (error) {
+    if (error instanceof Unknown) {
+      answer.writeHead(503, { "Retry-After": "1" });
+      answer.end('{"error":"passes cannot be checked right now"}\n');
+      return;
+    }
+    if (pass && performance.now() - said > 1000) {
+      said = performance.now();
+      console.error(`a pass was refused: ${error.message}`);
+    }
     answer.statusCode = 401;
     answer.end('{"error":"a pass of this sale is needed"}\n');
-    return;
   }
-  answer.end(`${JSON.stringify({ user: claims.sub, seat: claims.seat, order: claims.order ?? "" })}\n`);
 });
 
 server.listen(Number(PORT), "127.0.0.1", () => {
