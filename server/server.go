@@ -175,10 +175,6 @@ type Options struct {
 	Now        func() time.Time      // nil = time.Now
 }
 
-// weakSecret is how many bytes a secret should have at least, half of what RFC 7518 wants of an HS256 key: below that,
-// somebody with a token in hand finds it by trying.
-const weakSecret = 16
-
 // Server answers HTTP. It is safe for concurrent use.
 type Server struct {
 	opts       Options
@@ -243,11 +239,10 @@ func newServer(opts Options, line line) (*Server, error) {
 	if err != nil {
 		return nil, err
 	}
-	for _, secret := range opts.Secrets {
-		if len(secret) < weakSecret {
-			opts.Logger.Warn("a secret is so short that it can be guessed", "bytes", len(secret), "want", weakSecret)
-		}
-	}
+	warnOfShort(opts.Logger, "secret", opts.Secrets...)
+	warnOfShort(opts.Logger, "webhook-secret", opts.WebhookSecrets...)
+	warnOfShort(opts.Logger, "challenge-secret", []byte(opts.ChallengeSecret))
+	warnOfShort(opts.Logger, "admin-token", []byte(opts.AdminToken))
 	node, err := newWindow(opts.NodeLimit)
 	if err != nil {
 		return nil, fmt.Errorf("limit of this node: %w", err)
@@ -259,9 +254,6 @@ func newServer(opts Options, line line) (*Server, error) {
 	allowed, err := parseOrigins(opts.Origins)
 	if err != nil {
 		return nil, err
-	}
-	if opts.AdminToken != "" && len(opts.AdminToken) < weakSecret {
-		opts.Logger.Warn("the admin token is so short that it can be guessed", "bytes", len(opts.AdminToken), "want", weakSecret)
 	}
 	s := &Server{
 		opts:       opts,

@@ -79,15 +79,25 @@ func TestHeadersHaveALimit(t *testing.T) {
 	}
 }
 
-func TestAWeakSecretIsWarnedOf(t *testing.T) {
+func TestEachWeakSecretIsWarnedOf(t *testing.T) {
 	t.Parallel()
 	for secret, want := range map[string]bool{"hunter2": true, string(testSecret()): false} {
-		var buffer bytes.Buffer
-		newBench(t, func(o *Options) {
-			o.Secrets, o.Logger = [][]byte{[]byte(secret)}, slog.New(slog.NewTextHandler(&buffer, nil))
-		})
-		if warned := strings.Contains(buffer.String(), "guessed"); warned != want || strings.Contains(buffer.String(), secret) {
-			t.Errorf("a secret of %d bytes: %s", len(secret), &buffer)
+		for setting, give := range map[string]func(*Options){
+			"--secret":           func(o *Options) { o.Secrets = [][]byte{[]byte(secret)} },
+			"--admin-token":      func(o *Options) { o.AdminToken = secret },
+			"--webhook-secret":   func(o *Options) { o.WebhookSecrets = [][]byte{testSecret(), []byte(secret)} },
+			"--challenge-secret": func(o *Options) { o.ChallengeSecret = secret },
+		} {
+			var buffer bytes.Buffer
+			newBench(t, func(o *Options) {
+				o.AdminToken = string(testSecret())
+				give(o)
+				o.Logger = slog.New(slog.NewTextHandler(&buffer, nil))
+			})
+			warned := strings.Contains(buffer.String(), "guessed") && strings.Contains(buffer.String(), "setting="+setting+" bytes=7 want=32")
+			if warned != want || strings.Contains(buffer.String(), secret) {
+				t.Errorf("%s of %d bytes: %s", setting, len(secret), &buffer)
+			}
 		}
 	}
 }

@@ -340,7 +340,7 @@ func keptSecret(dir, name string) (string, error) {
 	if err != nil && !errors.Is(err, os.ErrNotExist) {
 		return "", fmt.Errorf("read %s: %w", path, err)
 	}
-	secret := randomHex(24)
+	secret := randomHex(server.GoodSecret)
 	if err := os.MkdirAll(dir, 0o700); err != nil {
 		return "", fmt.Errorf("make --data-dir: %w", err)
 	}
