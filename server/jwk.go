@@ -10,6 +10,7 @@ import (
 	"errors"
 	"fmt"
 	"slices"
+	"strings"
 
 	"filippo.io/edwards25519"
 	"github.com/MicahParks/jwkset"
@@ -48,13 +49,27 @@ func (s *keySet) ignore(err error) {
 	}
 }
 
-// useless is why keys of the document are of no use; nil when there are none.
-func (s *keySet) useless() error {
-	reasons := s.ignored
-	if s.beyond > 0 {
-		reasons = append(slices.Clip(reasons), fmt.Errorf("and %d more", s.beyond))
+// useless is why keys of the document are of no use, in one line; "" when there are none.
+func (s *keySet) useless() string {
+	reasons := make([]string, len(s.ignored))
+	for i, reason := range s.ignored {
+		reasons[i] = reason.Error()
 	}
-	return errors.Join(reasons...)
+	if s.beyond > 0 {
+		reasons = append(reasons, fmt.Sprintf("and %d more", s.beyond))
+	}
+	return strings.Join(reasons, "; ")
+}
+
+// usable is nil when there is a key to verify tokens by, else it says why there is none.
+func (s *keySet) usable() error {
+	switch useless := s.useless(); {
+	case len(s.keys) > 0:
+		return nil
+	case useless != "":
+		return fmt.Errorf("%w (%s)", errNoKeys, useless)
+	}
+	return errNoKeys
 }
 
 // What find does not find a key for.

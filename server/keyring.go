@@ -57,12 +57,12 @@ func NewKeyring(from string, log *slog.Logger, registerer prometheus.Registerer)
 	}
 	k := newKeyring(source, log, registerer)
 	if source.local {
-		set, err := k.take(context.Background())
-		if err == nil && len(set.keys) == 0 {
-			err = errors.Join(errNoKeys, set.useless())
+		set, err := source.take(context.Background())
+		if err == nil {
+			err = set.usable()
 		}
 		if err != nil {
-			return nil, fmt.Errorf("read the keys of tokens from %s: %w", source.name, err)
+			return nil, source.unread(err)
 		}
 	}
 	if source.plain {
@@ -146,12 +146,12 @@ func (k *Keyring) read(ctx context.Context) error {
 	defer close(now.done)
 
 	began := time.Now()
-	set, err := k.take(ctx)
+	set, err := k.source.take(ctx)
 	if err != nil {
 		now.err = err
 		k.reads.WithLabelValues("failed").Inc()
 		if ctx.Err() == nil {
-			k.log.Error("the keys of tokens cannot be read; those read before stand", "provider", k.source.name, "error", err, "known", k.known())
+			k.tellUnread(err)
 		}
 		return err
 	}
@@ -161,7 +161,7 @@ func (k *Keyring) read(ctx context.Context) error {
 	before := k.set.Swap(set)
 	if len(set.keys) == 0 {
 		now.set, now.err = nil, errNoKeys
-		k.log.Error("the provider has no keys for tokens: nobody can be let in", "provider", k.source.name, "ignored", set.useless())
+		k.log.Error("the provider has no keys for tokens: nobody can be let in by one", "provider", k.source.name, "ignored", set.useless())
 		return errNoKeys
 	}
 	if before == nil || !before.same(set) {
@@ -177,14 +177,14 @@ func (k *Keyring) read(ctx context.Context) error {
 // more, but what a token is worth is not known either.
 var errNoKeys = errors.New("there is no key that signs with RS256, ES256 or EdDSA")
 
-func (k *Keyring) take(ctx context.Context) (*keySet, error) {
-	ctx, cancel := context.WithTimeout(ctx, fetchTimeout)
-	defer cancel()
-	document, err := k.source.read(ctx)
-	if err != nil {
-		return nil, err
+// tellUnread logs that the keys cannot be read, and what that means: with keys of an earlier reading very little.
+func (k *Keyring) tellUnread(err error) {
+	known := k.known()
+	message := "the keys of tokens cannot be read; those read before stand"
+	if known == 0 {
+		message = "the keys of tokens cannot be read, and there are none of before: nobody can be let in by one"
 	}
-	return parseKeys(document)
+	k.log.Error(message, "provider", k.source.name, "error", err, "known", known)
 }
 
 // known is how many keys tokens are verified by now.

@@ -379,6 +379,30 @@ func TestKeysInAFileAreReadAgainAndMissingOnesAreSaidAtTheStart(t *testing.T) {
 	}
 }
 
+func TestTheLogSaysWhetherKeysOfBeforeStand(t *testing.T) {
+	t.Parallel()
+	var log bytes.Buffer
+	document, fault := []byte(documentOf(t, newEd(t, "a"))), errors.New("it is away")
+	keys := newKeyring(keySource{name: "provider", every: time.Minute, read: func(context.Context) ([]byte, error) {
+		return document, fault
+	}}, slog.New(slog.NewTextHandler(&log, nil)), nil)
+	for _, step := range []struct {
+		fault      error
+		says, nots string
+	}{
+		{fault, "nobody can be let in", "stand"},
+		{nil, "were read", "cannot"},
+		{fault, "those read before stand", "nobody"},
+	} {
+		log.Reset()
+		fault = step.fault
+		_ = keys.read(t.Context())
+		if !strings.Contains(log.String(), step.says) || strings.Contains(log.String(), step.nots) {
+			t.Errorf("with %v the log says %s", step.fault, &log)
+		}
+	}
+}
+
 func TestTheAddressOfAProviderIsCheckedAndNeverRepeated(t *testing.T) {
 	t.Parallel()
 	for _, from := range []string{
@@ -387,6 +411,11 @@ func TestTheAddressOfAProviderIsCheckedAndNeverRepeated(t *testing.T) {
 	} {
 		if _, err := NewKeyring(from, nil, nil); err == nil || strings.Contains(err.Error(), "hush-hush") {
 			t.Errorf("%s: got %v", from, err)
+		}
+	}
+	for _, from := range []string{"file://jwks.json", "file:jwks.json", "file:/etc/jwks.json", "file://localhost/jwks.json", "FILE://jwks.json"} {
+		if _, err := NewKeyring(from, nil, nil); err == nil || !strings.Contains(err.Error(), "three slashes") || !strings.Contains(err.Error(), "file:///") {
+			t.Errorf("%s: got %v, want the right form", from, err)
 		}
 	}
 	for from, plain := range map[string]bool{

@@ -31,8 +31,14 @@ type keySource struct {
 	read  func(context.Context) ([]byte, error)
 }
 
+// errFileURL is that of a file URL in which what was meant as the path is a host, or which is relative to nothing.
+var errFileURL = errors.New("the URL of a file with keys has three slashes and then an absolute path: write it like file:///etc/sluice/jwks.json")
+
 // newKeySource reads from a file (a path or file:///path) or from a URL.
 func newKeySource(from string) (keySource, error) {
+	if strings.HasPrefix(from, "file:") && !strings.HasPrefix(from, "file:///") {
+		return keySource{}, errFileURL
+	}
 	if !strings.Contains(from, "://") {
 		return fileSource(from), nil
 	}
@@ -44,10 +50,28 @@ func newKeySource(from string) (keySource, error) {
 		return keySource{}, errors.New("the URL of the keys has a user or a password in it: public keys need none, leave it out")
 	case u.Scheme == "file" && u.Host == "" && u.Path != "":
 		return fileSource(u.Path), nil
+	case u.Scheme == "file":
+		return keySource{}, errFileURL
 	case (u.Scheme == "https" || u.Scheme == "http") && u.Host != "":
 		return httpSource(u), nil
 	}
 	return keySource{}, errors.New("the URL of the keys must be like https://id.example/jwks.json or file:///etc/sluice/jwks.json")
+}
+
+// take reads the keys once, within fetchTimeout.
+func (s keySource) take(ctx context.Context) (*keySet, error) {
+	ctx, cancel := context.WithTimeout(ctx, fetchTimeout)
+	defer cancel()
+	document, err := s.read(ctx)
+	if err != nil {
+		return nil, err
+	}
+	return parseKeys(document)
+}
+
+// unread is the error of keys that could not be read.
+func (s keySource) unread(err error) error {
+	return fmt.Errorf("read the keys of tokens from %s: %w", s.name, err)
 }
 
 // fileSource reads a file. It costs nothing, so a change is noticed within seconds.
