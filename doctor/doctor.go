@@ -19,7 +19,7 @@ const (
 
 // Finding is one thing that was looked at.
 type Finding struct {
-	Part  string `json:"part"` // redis, broker, database, machine or settings
+	Part  string `json:"part"` // redis, broker, database, identity provider, machine or settings
 	About string `json:"about"`
 	Level Level  `json:"level"`
 	Found string `json:"found"`         // what is so

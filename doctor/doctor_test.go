@@ -2,11 +2,14 @@ package doctor
 
 import (
 	"errors"
+	"net/http"
+	"net/http/httptest"
 	"strings"
 	"testing"
 	"time"
 
 	"sluice/queue"
+	"sluice/server"
 	"sluice/worker"
 )
 
@@ -107,6 +110,104 @@ func TestEachFaultOfABrokerAndADatabaseHasItsFinding(t *testing.T) {
 			t.Errorf("%s (%s): found %q, the worst %s", c.about, c.level, only(c.list), Worst(c.list))
 		}
 	}
+}
+
+// sound are the settings of a node against which there is nothing to say.
+func sound() Settings {
+	return Settings{
+		Broker: true, Database: true, Secrets: [][]byte{long('s')}, AdminToken: string(long('a')), Webhooks: [][]byte{long('w')}, Challenge: string(long('c')),
+		Auth: []string{"jwt"}, Provider: true, Audiences: []string{"shop"}, Origins: []string{"https://shop.example"}, TrustedProxies: []string{"10.0.0.0/8"},
+		OpsListen: "127.0.0.1:9090", UserLimit: true, OutboxLimit: 1, Drain: 15 * time.Second,
+	}
+}
+
+func long(letter byte) []byte { return bytesOf(letter, 32) }
+
+func bytesOf(letter byte, n int) []byte { return []byte(strings.Repeat(string(letter), n)) }
+
+func TestEachFaultOfTheSettingsHasItsFinding(t *testing.T) {
+	t.Parallel()
+	for _, c := range []struct {
+		about string
+		level Level
+		found string
+		spoil func(*Settings)
+	}{
+		{"", Sound, "", func(*Settings) {}},
+		{"", Sound, "", func(s *Settings) { s.Challenge, s.Provider, s.Audiences = "", false, nil }},
+		{"start, start", Danger, "--a needs --b", func(s *Settings) { s.Refused = []error{errors.New("--a needs --b"), errors.New("--c is no number")} }},
+		{"redis", Danger, "inside this process", func(s *Settings) { s.Embedded, s.Broker, s.Database = true, false, false }},
+		{"broker", Advice, "no --amqp-url", func(s *Settings) { s.Broker = false }},
+		{"broker, database", Advice, "no --amqp-url", func(s *Settings) { s.Broker, s.Database = false, false }},
+		{"audience", Advice, "no --jwt-audience", func(s *Settings) { s.Audiences = nil }},
+		{"secret", Danger, "there is none", func(s *Settings) { s.Secrets = nil }},
+		{"secret", Danger, "the 2. has 15 bytes", func(s *Settings) { s.Secrets = append(s.Secrets, bytesOf('s', 15)) }},
+		{"secret", Advice, "the first has 16 bytes", func(s *Settings) { s.Secrets = [][]byte{bytesOf('s', 16)} }},
+		{"webhook secret", Danger, "the first has 1 byte", func(s *Settings) { s.Webhooks = [][]byte{{'w'}, long('w')} }},
+		{"webhook secret", Danger, "the first has 15 bytes", func(s *Settings) { s.Webhooks = [][]byte{bytesOf('w', 15)} }},
+		{"webhook secret", Advice, "the 2. has 31 bytes", func(s *Settings) { s.Webhooks = [][]byte{long('w'), bytesOf('w', 31)} }},
+		{"challenge secret", Danger, "it has 15 bytes", func(s *Settings) { s.Challenge = string(bytesOf('c', 15)) }},
+		{"admin token", Danger, "it has 15 bytes", func(s *Settings) { s.AdminToken = string(bytesOf('a', 15)) }},
+		{"admin token", Advice, "there is none", func(s *Settings) { s.AdminToken = "" }},
+		{"payments", Advice, "mark it paid", func(s *Settings) { s.Webhooks = nil }},
+		{"drain", Advice, "--drain is 1s", func(s *Settings) { s.Drain = time.Second }},
+	} {
+		s := sound()
+		c.spoil(&s)
+		list := s.Judge()
+		if only(list) != c.about || Worst(list) != c.level || c.found != "" && !strings.Contains(foundOf(list), c.found) {
+			t.Errorf("%s (%s): found %q, the worst %s: %s", c.about, c.level, only(list), Worst(list), foundOf(list))
+		}
+	}
+}
+
+func TestEachFaultOfAProvidersKeysHasItsFinding(t *testing.T) {
+	t.Parallel()
+	const good = `{"kty":"OKP","crv":"Ed25519","kid":"a","x":"11qYAYKxCrfVS_7TyWQHOg7hcvPapiMlrwIaaPcHURo"}`
+	const oct = `{"kty":"oct","k":"c2VjcmV0"}`
+	for name, c := range map[string]struct {
+		about  string
+		level  Level
+		found  string
+		answer http.HandlerFunc
+	}{
+		"keys":        {"", Sound, "", says(`{"keys":[` + good + `]}`)},
+		"no keys":     {"keys", Danger, "no key that signs", says(`{"keys":[` + oct + `]}`)},
+		"a page":      {"keys", Danger, "no JSON", says("<html>sign in</html>")},
+		"no document": {"keys", Danger, "it answers 404", http.NotFound},
+		"one of use":  {"keys", Advice, "key 2: it is a symmetric key", says(`{"keys":[` + good + `,` + oct + `]}`)},
+	} {
+		site := httptest.NewServer(c.answer)
+		t.Cleanup(site.Close)
+		facts, err := server.InspectKeys(t.Context(), site.URL+"/jwks.json")
+		if err != nil {
+			t.Fatal(err)
+		}
+		list := Keys(facts)
+		if only(list) != c.about || Worst(list) != c.level || !strings.Contains(foundOf(list), c.found) {
+			t.Errorf("%s: found %q, the worst %s: %s", name, only(list), Worst(list), foundOf(list))
+		}
+		facts.Plain = true // of another machine, which no test has
+		if list := Keys(facts); Worst(list) != Danger || !strings.HasPrefix(only(list), "way") || !strings.Contains(foundOf(list), "plain HTTP") {
+			t.Errorf("%s, over plain HTTP: found %q", name, only(list))
+		}
+	}
+}
+
+// says answers with a document.
+func says(document string) http.HandlerFunc {
+	return func(w http.ResponseWriter, _ *http.Request) { _, _ = w.Write([]byte(document)) }
+}
+
+// foundOf is what is not sound in a list, in words.
+func foundOf(list []Finding) string {
+	var found []string
+	for _, f := range list {
+		if f.Level != Sound {
+			found = append(found, f.Found)
+		}
+	}
+	return strings.Join(found, "; ")
 }
 
 // only names what is not sound in a list, each of it once.

@@ -8,27 +8,30 @@ import (
 	"slices"
 	"strings"
 	"time"
+
+	"sluice/server"
+	"sluice/words"
 )
 
-const (
-	// shortSecret can be found by trying, by whoever has a token made with it; weakSecret is below what RFC 7518 wants of
-	// an HS256 key. In bytes.
-	shortSecret = 16
-	weakSecret  = 32
-	// shortDrain is not enough for thousands to go elsewhere one after the other.
-	shortDrain = 5 * time.Second
-)
+// shortDrain is not enough for thousands to go elsewhere one after the other.
+const shortDrain = 5 * time.Second
 
 // Settings are those of a node that serves, as far as there is something to judge.
 type Settings struct {
-	Embedded       bool // Redis is inside the process
+	Refused        []error // why no node starts with them, each a sentence
+	Embedded       bool    // Redis is inside the process
+	Broker         bool    // orders go over RabbitMQ
+	Database       bool    // it is a server, or a file that was named
 	Secrets        [][]byte
 	AdminToken     string
+	Webhooks       [][]byte // secrets of a payment provider, which alone can pay; none = whoever holds an order can
+	Challenge      string   // secret that verifiers of challenges are told; "" = none
 	Auth           []string // as given; none = what is usual
+	Provider       bool     // tokens are those of an identity provider
+	Audiences      []string // that its tokens must be for; none = any
 	Origins        []string
 	TrustedProxies []string
 	OpsListen      string
-	Webhook        bool // only a payment provider can pay
 	UserLimit      bool // there is a limit of each user
 	OutboxLimit    int64
 	Drain          time.Duration
@@ -37,6 +40,9 @@ type Settings struct {
 // Judge judges the settings of a node.
 func (s Settings) Judge() []Finding {
 	f := &findings{part: "settings"}
+	for _, err := range s.Refused {
+		f.warn("start", err.Error(), "give these settings as it says", "a node does not start with them")
+	}
 	f.secrets(s)
 	f.adminToken(s.AdminToken)
 	for _, origin := range s.Origins {
@@ -48,10 +54,22 @@ func (s Settings) Judge() []Finding {
 	if s.Embedded {
 		f.warn("redis", "it is inside this process", "give --redis-url", "places in line do not survive a restart, and there can be one node only")
 	}
+	if !s.Embedded && !s.Broker {
+		f.advise("broker", "there is no --amqp-url, so each node hands its orders over in its own memory", "give --amqp-url",
+			"orders wait in Redis and are written by the nodes alone; one that cannot be written is lost with its process, and sluice dead never sees it")
+	}
+	if !s.Embedded && !s.Broker && !s.Database { // with a broker it is refused
+		f.advise("database", "there is no --database-url, so each node keeps its orders in a file of its own", "give --database-url before there is a second node",
+			"a shopper finds an order at one node only, and no node's books add up")
+	}
+	if s.Provider && len(s.Audiences) == 0 {
+		f.advise("audience", "there is no --jwt-audience, so tokens that the identity provider made for other apps are taken too", "give --jwt-audience, the one of this shop",
+			"whoever runs another app of that provider can be any of its users here")
+	}
 	if slices.Contains(s.Auth, "guest") {
 		f.advise("guests", "anybody is let in under as many names as they like", "leave guest out of --auth, and let the shop say who is asking", "one person can hold many places")
 	}
-	if !s.Webhook {
+	if len(s.Webhooks) == 0 {
 		f.advise("payments", "whoever holds an order can mark it paid", "give --webhook-secret, so that only the payment provider can", "the demonstration payment moves no money")
 	}
 	if !s.UserLimit {
@@ -61,7 +79,7 @@ func (s Settings) Judge() []Finding {
 		f.advise("outbox", "--outbox-limit is 0", "leave it as it comes", "while the broker is away, orders fill the memory of Redis")
 	}
 	if s.Drain < shortDrain {
-		f.advise("drain", "--drain is "+s.Drain.String(), "give it at least "+shortDrain.String(), "all shoppers of a node that ends come to the others at once")
+		f.advise("drain", "--drain is "+words.Duration(s.Drain), "give it at least "+words.Duration(shortDrain), "all shoppers of a node that ends come to the others at once")
 	}
 	if host, _, err := net.SplitHostPort(s.OpsListen); s.OpsListen != "" && err == nil && !isLoopback(host) {
 		f.advise("operations", "--ops-listen is reachable from elsewhere", "see that only your monitoring can reach it", "profiles show what is in memory, and cost time")
@@ -74,27 +92,38 @@ func (f *findings) secrets(s Settings) {
 		f.warn("secret", "there is none", "give --secret-file, the same on every node", "a node does not start without, and nodes with others do not know each other's shoppers")
 	}
 	for i, secret := range s.Secrets {
-		switch {
-		case len(secret) < shortSecret:
-			f.warn("secret", fmt.Sprintf("the %s has %d bytes", nth(i), len(secret)), fmt.Sprintf("make it of %d random bytes", weakSecret),
-				"whoever has a token can find it by trying, and be any shopper")
-		case len(secret) < weakSecret:
-			f.advise("secret", fmt.Sprintf("the %s has %d bytes", nth(i), len(secret)), fmt.Sprintf("make it of %d random bytes", weakSecret), "RFC 7518 wants as many")
-		default:
-			f.sound("secret", "the %s is long enough", nth(i))
-		}
+		f.secret("secret", nth(i), secret, "whoever has a token can find it by trying, and be any shopper")
+	}
+	for i, secret := range s.Webhooks {
+		f.secret("webhook secret", nth(i), secret, "whoever sees one signed event can find it by trying, and mark any order paid")
+	}
+	if s.Challenge != "" {
+		f.secret("challenge secret", "", []byte(s.Challenge), "somebody can find it by trying, and use the verifier in the name of this installation")
+	}
+}
+
+// secret judges one secret of some, which may have a place among them.
+func (f *findings) secret(about, place string, secret []byte, why string) {
+	which := "it"
+	if place != "" {
+		which = "the " + place
+	}
+	switch found, do := fmt.Sprintf("%s has %s", which, words.Count(len(secret), "byte")), fmt.Sprintf("make it of %d random bytes", server.GoodSecret); {
+	case len(secret) < server.ShortSecret:
+		f.warn(about, found, do, why)
+	case len(secret) < server.GoodSecret:
+		f.advise(about, found, do, "RFC 7518 wants as many of a key of HS256, and one length for all secrets is the easiest to keep to")
+	default:
+		f.sound(about, "%s is long enough", which)
 	}
 }
 
 func (f *findings) adminToken(token string) {
-	switch {
-	case token == "":
+	if token == "" {
 		f.advise("admin token", "there is none", "give --admin-token-file", "nobody can apply, pause or audit a sale")
-	case len(token) < shortSecret:
-		f.warn("admin token", fmt.Sprintf("it has %d bytes", len(token)), fmt.Sprintf("make it of %d random bytes", weakSecret), "it can be found by trying")
-	default:
-		f.sound("admin token", "it is long enough")
+		return
 	}
+	f.secret("admin token", "", []byte(token), "it can be found by trying")
 }
 
 // origin judges a page of another origin that may connect.

@@ -37,33 +37,53 @@ type backendFlags struct {
 // embedded says whether everything lives in this process.
 func (f backendFlags) embedded() bool { return f.RedisURL == "" }
 
+// given says which parts are named at all, even by a file that cannot be read.
+func (f backendFlags) given() (redis, broker, database bool) {
+	return f.RedisURL+f.RedisURLFile != "", f.AMQPURL+f.AMQPURLFile != "", f.DatabaseURL+f.DatabaseURLFile != ""
+}
+
 // read returns the flags with the URLs that were given as files, and refuses combinations that would lose orders or
 // cannot work.
 func (f backendFlags) read() (backendFlags, error) {
-	var err error
-	if f.RedisURL, err = valueOrFile("redis-url", f.RedisURL, f.RedisURLFile); err != nil {
-		return f, err
+	f, refused := f.resolve()
+	return f, firstOfErrors(refused)
+}
+
+// resolve is read with all that is refused, not only the first of it. A URL that cannot be read is left out.
+func (f backendFlags) resolve() (_ backendFlags, refused []error) {
+	redis, broker, database := f.given()
+	for _, url := range []struct {
+		flag        string
+		value, file *string
+	}{
+		{"redis-url", &f.RedisURL, &f.RedisURLFile},
+		{"amqp-url", &f.AMQPURL, &f.AMQPURLFile},
+		{"database-url", &f.DatabaseURL, &f.DatabaseURLFile},
+	} {
+		value, err := valueOrFile(url.flag, *url.value, *url.file)
+		if err != nil {
+			refused = append(refused, err)
+		}
+		*url.value, *url.file = value, ""
 	}
-	if f.AMQPURL, err = valueOrFile("amqp-url", f.AMQPURL, f.AMQPURLFile); err != nil {
-		return f, err
+	refuse := func(when bool, message string) {
+		if when {
+			refused = append(refused, usagef("%s", message))
+		}
 	}
-	if f.DatabaseURL, err = valueOrFile("database-url", f.DatabaseURL, f.DatabaseURLFile); err != nil {
-		return f, err
+	refuse(broker && !redis, "--amqp-url needs --redis-url: workers elsewhere could not reach a Redis inside this process")
+	refuse(broker && !database, "--amqp-url needs --database-url: each node would keep the orders that it happened to be given in a file of its own")
+	refuse(f.OutboxLimit < 0, "--outbox-limit must be 0 or more")
+	refuse(f.RedisPool < 2 || f.DatabaseConns < 1, "--redis-pool must be at least 2 and --database-conns at least 1")
+	return f, refused
+}
+
+// firstOfErrors is what a command ends with that finds several things wrong; nil when there are none.
+func firstOfErrors(errs []error) error {
+	if len(errs) == 0 {
+		return nil
 	}
-	f.RedisURLFile, f.AMQPURLFile, f.DatabaseURLFile = "", "", ""
-	if f.RedisURL == "" && f.AMQPURL != "" {
-		return f, usagef("--amqp-url needs --redis-url: workers elsewhere could not reach a Redis inside this process")
-	}
-	if f.AMQPURL != "" && f.DatabaseURL == "" {
-		return f, usagef("--amqp-url needs --database-url: each node would keep the orders that it happened to be given in a file of its own")
-	}
-	if f.OutboxLimit < 0 {
-		return f, usagef("--outbox-limit must be 0 or more")
-	}
-	if f.RedisPool < 2 || f.DatabaseConns < 1 {
-		return f, usagef("--redis-pool must be at least 2 and --database-conns at least 1")
-	}
-	return f, nil
+	return errs[0]
 }
 
 // backends are what a node stands on, opened.

@@ -17,6 +17,10 @@ func TestNodesRefuseWhatWouldLoseOrders(t *testing.T) {
 	if err := os.WriteFile(empty, []byte("\n"), 0o600); err != nil {
 		t.Fatal(err)
 	}
+	commas := filepath.Join(dir, "commas")
+	if err := os.WriteFile(commas, []byte(",,\n"), 0o600); err != nil {
+		t.Fatal(err)
+	}
 	tests := map[string]struct {
 		args string
 		code int
@@ -32,6 +36,7 @@ func TestNodesRefuseWhatWouldLoseOrders(t *testing.T) {
 		"two sources of the database":  {"migrate --database-url sqlite:///x --database-url-file " + url, exitUsage, "SLUICE_DATABASE_URL_FILE"},
 		"no page of the broker":        {"serve --broker-ui-url javascript:alert(1)", exitUsage, "--broker-ui-url"},
 		"no host of the broker's page": {"serve --broker-ui-url http://", exitUsage, "--broker-ui-url"},
+		"no webhook secret":            {"serve --webhook-secret-file " + commas + " --data-dir " + dir, exitFailed, "holds no secret"},
 		"empty file":                   {"serve --database-url-file " + empty, exitFailed, "is empty"},
 		"no file":                      {"migrate --database-url-file " + empty + "x", exitFailed, "no such file"},
 		"no connections":               {"serve --redis-pool 1", exitUsage, "--redis-pool"},

@@ -7,11 +7,11 @@ import (
 	"fmt"
 	"io"
 	"log/slog"
-	"strings"
 	"time"
 
 	"sluice/doctor"
 	"sluice/queue"
+	"sluice/server"
 	"sluice/worker"
 )
 
@@ -31,7 +31,7 @@ type doctorCmd struct {
 
 // Help is shown below the flags.
 func (*doctorCmd) Help() string {
-	return `Takes the flags and variables of sluice serve, asks Redis, RabbitMQ, the database and this machine about themselves, and says what to change. It changes nothing. It exits with 1 where data can be lost, somebody can get in who must not, or a node would not work.
+	return `Takes the flags and variables of sluice serve, asks Redis, RabbitMQ, the database, the identity provider and this machine about themselves, and says what to change. It changes nothing. It exits with 1 where data can be lost, somebody can get in who must not, or a node would not work.
 
 Example:
 
@@ -40,17 +40,12 @@ Example:
 
 // Run asks, judges and prints.
 func (c *doctorCmd) Run(ctx context.Context, std *stdio) error {
-	stands, err := c.backendFlags.read()
-	if err != nil {
-		return err
-	}
-	settings, err := c.settings(stands)
-	if err != nil {
-		return err
-	}
 	ctx, cancel := context.WithTimeout(ctx, doctorPatience)
 	defer cancel()
-	list := settings.Judge()
+	stands, refused := c.backendFlags.resolve()
+	settings := c.settings(stands, refused)
+	keys := c.examineKeys(ctx, &settings)
+	list := append(settings.Judge(), keys...)
 	files, err := filesAllowed()
 	if err != nil {
 		return err
@@ -73,27 +68,41 @@ func (c *doctorCmd) Run(ctx context.Context, std *stdio) error {
 	return err
 }
 
-// settings reads what is judged of the settings, without making up what was not given.
-func (c *doctorCmd) settings(stands backendFlags) (doctor.Settings, error) {
-	s := doctor.Settings{
-		Embedded: stands.embedded(), Auth: c.Auth, Origins: c.Origins, TrustedProxies: c.TrustedProxies, OpsListen: c.OpsListen,
-		UserLimit: stands.LimitUser.On(), OutboxLimit: stands.OutboxLimit, Drain: c.Drain,
+// settings reads what is judged of the settings, without making up what was not given. refused is what no node starts with
+// of what it stands on.
+func (c *doctorCmd) settings(stands backendFlags, refused []error) doctor.Settings {
+	redis, broker, database := c.given()
+	given, more := c.serveFlags.resolve()
+	refused = append(refused, more...)
+	if c.TLSCert != "" && c.TLSKey != "" {
+		if _, err := openCertificate(c.TLSCert, c.TLSKey, slog.New(slog.DiscardHandler)); err != nil {
+			refused = append(refused, err)
+		}
 	}
-	var err error
-	if s.Secrets, err = c.secrets(); err != nil {
-		return s, err
+	return doctor.Settings{
+		Refused: refused, Embedded: !redis, Broker: broker, Database: database,
+		Secrets: given.secrets, AdminToken: given.admin, Webhooks: given.webhook, Challenge: given.challenge,
+		Auth: c.Auth, Provider: c.JWKSURL != "", Audiences: c.JWTAudience, Origins: c.Origins, TrustedProxies: c.TrustedProxies,
+		OpsListen: c.OpsListen, UserLimit: stands.LimitUser.On(), OutboxLimit: stands.OutboxLimit, Drain: c.Drain,
 	}
-	if s.AdminToken, err = valueOrFile("admin-token", c.AdminToken, c.AdminTokenFile); err != nil {
-		return s, err
+}
+
+// examineKeys reads the keys of an identity provider as a node would. What no node starts with it adds to the settings.
+func (c *doctorCmd) examineKeys(ctx context.Context, settings *doctor.Settings) []doctor.Finding {
+	if c.JWKSURL == "" {
+		return nil
 	}
-	webhook, err := valueOrFile("webhook-secret", strings.Join(c.WebhookSecret, ","), c.WebhookSecretFile)
-	s.Webhook = webhook != ""
-	return s, err
+	facts, err := server.InspectKeys(ctx, c.JWKSURL)
+	if err != nil {
+		settings.Refused = append(settings.Refused, keysError(err))
+		return nil
+	}
+	return doctor.Keys(facts)
 }
 
 // examineRedis asks Redis; an embedded one is judged by the settings.
 func examineRedis(ctx context.Context, stands backendFlags) []doctor.Finding {
-	if stands.embedded() {
+	if stands.RedisURL == "" {
 		return nil
 	}
 	client, err := queue.Connect(stands.RedisURL, 2)

@@ -4,7 +4,12 @@ import (
 	"encoding/json"
 	"fmt"
 	"net"
+	"net/http"
+	"net/http/httptest"
+	"os"
 	"os/exec"
+	"path/filepath"
+	"slices"
 	"strings"
 	"testing"
 
@@ -161,12 +166,7 @@ func TestTheDoctorHasNothingAgainstWhatIsWellSetUp(t *testing.T) {
 
 func TestTheDoctorSaysWhatItCannotReachAndNoPassword(t *testing.T) {
 	t.Parallel()
-	listener, err := net.Listen("tcp", "127.0.0.1:0")
-	if err != nil {
-		t.Fatal(err)
-	}
-	closed := listener.Addr().String()
-	_ = listener.Close()
+	closed := closedAddress(t)
 	code, list := examine(t, "--redis-url", "redis://:hidden-word@"+closed, "--amqp-url", "amqp://u:hidden-word@"+closed,
 		"--database-url", "mysql://u:hidden-word@"+closed+"/sluice", "--secret", strings.Repeat("s", 32))
 	if code != exitFailed {
@@ -180,6 +180,113 @@ func TestTheDoctorSaysWhatItCannotReachAndNoPassword(t *testing.T) {
 	if text := write(list); strings.Contains(text, "hidden-word") {
 		t.Errorf("it shows a password:\n%s", text)
 	}
+}
+
+func TestTheDoctorReadsTheKeysOfAProviderAsANodeDoes(t *testing.T) {
+	t.Parallel()
+	published := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		if r.URL.Path != "/jwks.json" {
+			http.NotFound(w, r)
+			return
+		}
+		_, _ = w.Write([]byte(publishedKey))
+	}))
+	t.Cleanup(published.Close)
+	good, bad := filepath.Join(t.TempDir(), "jwks.json"), filepath.Join(t.TempDir(), "bad.json")
+	for path, text := range map[string]string{good: publishedKey, bad: "keys: none"} {
+		if err := os.WriteFile(path, []byte(text), 0o600); err != nil {
+			t.Fatal(err)
+		}
+	}
+	away := "http://" + closedAddress(t)
+	for _, c := range []struct {
+		url, part, about, found string
+		level                   doctor.Level
+	}{
+		{good, "identity provider", "keys", "1 key", doctor.Sound},
+		{"file://" + good, "identity provider", "keys", "1 key", doctor.Sound},
+		{published.URL + "/jwks.json", "identity provider", "keys", "1 key", doctor.Sound},
+		{published.URL + "/nowhere", "identity provider", "keys", "it answers 404", doctor.Danger},
+		{away + "/hush-hush", "identity provider", "keys", "refused", doctor.Danger},
+		{"http://id.invalid/jwks.json", "identity provider", "way", "http://id.invalid over plain HTTP", doctor.Danger},
+		{good + "x", "settings", "start", "no such file", doctor.Danger},
+		{bad, "settings", "start", "no JSON object", doctor.Danger},
+		{"file://jwks.json", "settings", "start", "file:///", doctor.Danger},
+		{"https://u:hush-hush@id.example/", "settings", "start", "leave it out", doctor.Danger},
+	} {
+		_, list := examine(t, "--jwks-url", c.url, "--jwt-audience", "shop")
+		if !names(list, c.part, c.about, c.found, c.level) || names(list, "settings", "audience", "", doctor.Advice) {
+			t.Errorf("of %s it does not say …%s… (%s):\n%s", c.url, c.found, c.level, write(list))
+		}
+		if strings.Contains(write(list), "hush-hush") {
+			t.Errorf("it repeats what may be a secret:\n%s", write(list))
+		}
+		// A node must start with it, or not, as the doctor said.
+		_, starts := serveFlags{JWKSURL: c.url}.keys(nil, nil)
+		if (starts == nil) == names(list, "settings", "start", "--jwks-url", doctor.Danger) {
+			t.Errorf("of %s a node says %v, and the doctor\n%s", c.url, starts, write(list))
+		}
+	}
+	if _, list := examine(t, "--jwks-url", good); !names(list, "settings", "audience", "--jwt-audience", doctor.Advice) {
+		t.Errorf("nothing is said of tokens of other apps:\n%s", write(list))
+	}
+}
+
+// publishedKey is the document of a provider with one key, that of RFC 8037.
+const publishedKey = `{"keys":[{"kty":"OKP","crv":"Ed25519","kid":"a","x":"11qYAYKxCrfVS_7TyWQHOg7hcvPapiMlrwIaaPcHURo"}]}`
+
+func TestTheDoctorNamesAllForWhichANodeDoesNotStartAndLooksAtTheRest(t *testing.T) {
+	t.Parallel()
+	g := newGround(t, "mysql")
+	own := ownRedis(t, "--appendonly", "no")
+	base := []string{"--redis-url", "redis://" + own, "--secret", strings.Repeat("s", 32)}
+	broker := g.flags[2:6]
+
+	code, list := examine(t, append(slices.Concat(base, broker), "--webhook-secret", strings.Repeat("w", 15), "--redis-pool", "1",
+		"--tls-cert", "none.pem", "--auth", "cookie", "--admin-token-file", filepath.Join(t.TempDir(), "none"))...)
+	want := []struct {
+		part, about, found string
+		level              doctor.Level
+	}{
+		{"settings", "start", "--amqp-url needs --database-url", doctor.Danger},
+		{"settings", "start", "--redis-pool", doctor.Danger},
+		{"settings", "start", "--tls-cert and --tls-key", doctor.Danger},
+		{"settings", "start", `--auth "cookie"`, doctor.Danger},
+		{"settings", "start", "--admin-token-file", doctor.Danger},
+		{"settings", "webhook secret", "15 bytes", doctor.Danger},
+		{"redis", "append-only file", "off", doctor.Danger},
+		{"broker", "version", "RabbitMQ", doctor.Sound},
+	}
+	for _, w := range want {
+		if !names(list, w.part, w.about, w.found, w.level) {
+			t.Errorf("no finding of %s says %s: …%s… (%s)", w.part, w.about, w.found, w.level)
+		}
+	}
+	if code != exitFailed || t.Failed() {
+		t.Errorf("it exits with %d:\n%s", code, write(list))
+	}
+
+	code, list = examine(t, slices.Concat(broker, g.flags[6:8])...)
+	if code != exitFailed || !names(list, "settings", "start", "--amqp-url needs --redis-url", doctor.Danger) || !names(list, "broker", "version", "RabbitMQ", doctor.Sound) ||
+		!names(list, "database", "role", "takes writes", doctor.Sound) {
+		t.Errorf("without --redis-url:\n%s", write(list))
+	}
+
+	_, list = examine(t, base...)
+	if names(list, "settings", "start", "", doctor.Danger) || !names(list, "settings", "broker", "--amqp-url", doctor.Advice) || !names(list, "settings", "database", "--database-url", doctor.Advice) {
+		t.Errorf("with a Redis alone:\n%s", write(list))
+	}
+}
+
+// closedAddress is one where nobody listens.
+func closedAddress(t *testing.T) string {
+	t.Helper()
+	listener, err := net.Listen("tcp", "127.0.0.1:0")
+	if err != nil {
+		t.Fatal(err)
+	}
+	_ = listener.Close()
+	return listener.Addr().String()
 }
 
 func TestTheDoctorKnowsAReplicaByItsRole(t *testing.T) {

@@ -17,7 +17,7 @@ import (
 // from server to lua, an order up from worker to queue, and nothing goes round. Only the commands see everything.
 func mayImport() map[string][]string {
 	return map[string][]string{
-		"cmd/sluice":              {"server", "hub", "queue", "lua", "worker", "web", "doctor", "trace"},
+		"cmd/sluice":              {"server", "hub", "queue", "lua", "worker", "web", "doctor", "trace", "words"},
 		"deploy/control":          {},
 		"deploy/services":         {},
 		"deploy/faults":           {"server", "deploy/control"},
@@ -27,15 +27,16 @@ func mayImport() map[string][]string {
 		"docs":                    {},
 		"docs/examples/passes/go": {},
 		"docs/spec":               {"docs"},
-		"server":                  {"queue", "hub", "web", "fault", "trace"},
+		"server":                  {"queue", "hub", "web", "fault", "trace", "words"},
 		"hub":                     {},
-		"queue":                   {"lua", "fault", "trace"},
+		"queue":                   {"lua", "fault", "trace", "words"},
 		"lua":                     {},
-		"worker":                  {"queue", "fault", "trace"},
-		"doctor":                  {"queue", "worker"},
+		"worker":                  {"queue", "fault", "trace", "words"},
+		"doctor":                  {"queue", "server", "worker", "words"},
 		"fault":                   {},
 		"trace":                   {},
 		"web":                     {},
+		"words":                   {},
 	}
 }
 

@@ -153,36 +153,11 @@ func where(url string) string {
 
 // settings fills in what an embedded installation may leave out, and says so; elsewhere it must be given.
 func (f serveFlags) settings(b backendFlags, log *slog.Logger) (serverSettings, error) {
-	s := serverSettings{serveFlags: f}
+	s, refused := f.resolve()
+	if err := firstOfErrors(refused); err != nil {
+		return s, err
+	}
 	var err error
-	if s.secrets, err = f.secrets(); err != nil {
-		return s, err
-	}
-	if s.admin, err = valueOrFile("admin-token", f.AdminToken, f.AdminTokenFile); err != nil {
-		return s, err
-	}
-	webhook, err := valueOrFile("webhook-secret", strings.Join(f.WebhookSecret, ","), f.WebhookSecretFile)
-	if err != nil {
-		return s, err
-	}
-	s.webhook = splitSecrets(webhook)
-	if s.challenge, err = valueOrFile("challenge-secret", f.ChallengeSecret, f.ChallengeSecretFile); err != nil {
-		return s, err
-	}
-	if (f.TLSCert == "") != (f.TLSKey == "") {
-		return s, usagef("--tls-cert and --tls-key go together")
-	}
-	if f.ConnsAddress < 0 || f.ConnsNode < 0 {
-		return s, usagef("--conns-address and --conns-node must be 0 or more")
-	}
-	if f.BrokerUIURL != "" {
-		if u, err := url.Parse(f.BrokerUIURL); err != nil || u.Host == "" || u.Scheme != "http" && u.Scheme != "https" {
-			return s, usagef("--broker-ui-url: write it like https://rabbitmq.example:15672")
-		}
-	}
-	if len(f.PassIssuer) > maxIssuerBytes || !utf8.ValidString(f.PassIssuer) || strings.ContainsFunc(f.PassIssuer, unicode.IsControl) {
-		return s, usagef("--pass-issuer: give a name of at most %d bytes without control characters, like https://sale.example", maxIssuerBytes)
-	}
 	if s.auth, err = f.methods(b.embedded(), log); err != nil {
 		return s, err
 	}
@@ -209,26 +184,57 @@ func (f serveFlags) settings(b backendFlags, log *slog.Logger) (serverSettings, 
 	return s, nil
 }
 
+// resolve reads what was given as files, and returns beside it everything that no node starts with. A secret that cannot be read
+// is left out.
+func (f serveFlags) resolve() (s serverSettings, refused []error) {
+	s.serveFlags = f
+	note := func(err error) {
+		if err != nil {
+			refused = append(refused, err)
+		}
+	}
+	var err error
+	s.secrets, err = f.secrets()
+	note(err)
+	s.admin, err = valueOrFile("admin-token", f.AdminToken, f.AdminTokenFile)
+	note(err)
+	webhook, err := valueOrFile("webhook-secret", strings.Join(f.WebhookSecret, ","), f.WebhookSecretFile)
+	note(err)
+	if s.webhook = splitSecrets(webhook); webhook != "" && len(s.webhook) == 0 {
+		note(fmt.Errorf("read --webhook-secret-file: %s holds no secret, so whoever holds an order could mark it paid", f.WebhookSecretFile))
+	}
+	s.challenge, err = valueOrFile("challenge-secret", f.ChallengeSecret, f.ChallengeSecretFile)
+	note(err)
+	if (f.TLSCert == "") != (f.TLSKey == "") {
+		note(usagef("--tls-cert and --tls-key go together"))
+	}
+	if f.ConnsAddress < 0 || f.ConnsNode < 0 {
+		note(usagef("--conns-address and --conns-node must be 0 or more"))
+	}
+	if f.BrokerUIURL != "" {
+		if u, err := url.Parse(f.BrokerUIURL); err != nil || u.Host == "" || u.Scheme != "http" && u.Scheme != "https" {
+			note(usagef("--broker-ui-url: write it like https://rabbitmq.example:15672"))
+		}
+	}
+	if len(f.PassIssuer) > maxIssuerBytes || !utf8.ValidString(f.PassIssuer) || strings.ContainsFunc(f.PassIssuer, unicode.IsControl) {
+		note(usagef("--pass-issuer: give a name of at most %d bytes without control characters, like https://sale.example", maxIssuerBytes))
+	}
+	return s, append(refused, f.unfit()...)
+}
+
 // mostLeeway is far beyond any clock that is kept.
 const mostLeeway = 5 * time.Minute
 
 // methods are the ways to say who is asking. Once there is a provider, nothing else is taken unless it was asked for: whoever
 // has the secret of an earlier time could still be anybody.
 func (f serveFlags) methods(embedded bool, log *slog.Logger) ([]string, error) {
-	for _, kind := range f.Auth {
-		if !slices.Contains(server.Methods(), kind) {
-			return nil, usagef("--auth %q: use %s", kind, strings.Join(server.Methods(), ", "))
-		}
-	}
-	if f.JWTLeeway < 0 || f.JWTLeeway > mostLeeway {
-		return nil, usagef("--jwt-leeway %s: give 0s to %s", f.JWTLeeway, mostLeeway)
+	if err := firstOfErrors(f.unfit()); err != nil {
+		return nil, err
 	}
 	if f.JWKSURL != "" && len(f.JWTAudience) == 0 {
 		log.Warn("no --jwt-audience given: tokens that the identity provider made for other services are taken as well")
 	}
 	switch {
-	case f.JWKSURL != "" && len(f.Auth) > 0 && !slices.Contains(f.Auth, "jwt"):
-		return nil, usagef("--jwks-url is of no use without jwt in --auth")
 	case len(f.Auth) > 0:
 		return f.Auth, nil
 	case f.JWKSURL != "":
@@ -240,6 +246,22 @@ func (f serveFlags) methods(embedded bool, log *slog.Logger) ([]string, error) {
 	return []string{"jwt", "hmac"}, nil
 }
 
+// unfit is what of the ways to say who is asking no node starts with.
+func (f serveFlags) unfit() (refused []error) {
+	for _, kind := range f.Auth {
+		if !slices.Contains(server.Methods(), kind) {
+			refused = append(refused, usagef("--auth %q: use %s", kind, strings.Join(server.Methods(), ", ")))
+		}
+	}
+	if f.JWTLeeway < 0 || f.JWTLeeway > mostLeeway {
+		refused = append(refused, usagef("--jwt-leeway %s: give 0s to %s", f.JWTLeeway, mostLeeway))
+	}
+	if f.JWKSURL != "" && len(f.Auth) > 0 && !slices.Contains(f.Auth, "jwt") {
+		refused = append(refused, usagef("--jwks-url is of no use without jwt in --auth"))
+	}
+	return refused
+}
+
 // keys are those of the identity provider; nil without one.
 func (f serveFlags) keys(log *slog.Logger, registerer prometheus.Registerer) (*server.Keyring, error) {
 	if f.JWKSURL == "" {
@@ -247,7 +269,10 @@ func (f serveFlags) keys(log *slog.Logger, registerer prometheus.Registerer) (*s
 	}
 	keys, err := server.NewKeyring(f.JWKSURL, log, registerer)
 	if err != nil {
-		return nil, fmt.Errorf("--jwks-url: %w", err)
+		return nil, keysError(err)
 	}
 	return keys, nil
 }
+
+// keysError is that of keys with which no node starts.
+func keysError(err error) error { return fmt.Errorf("--jwks-url: %w", err) }
