@@ -3,6 +3,7 @@ package doctor
 import (
 	"fmt"
 
+	"sluice/words"
 	"sluice/worker"
 )
 
@@ -30,10 +31,10 @@ func Broker(facts worker.BrokerFacts) []Finding {
 		case !queue.There:
 			f.sound("queue "+queue.Name, "it is not there yet; the first node makes it")
 		case queue.Dead && queue.Messages > 0:
-			f.advise("dead letters", fmt.Sprintf("%d orders could not be written", queue.Messages), "see sluice dead list, then retry or drop each",
+			f.advise("dead letters", words.Count(queue.Messages, "order")+" could not be written", "see sluice dead list, then retry or drop each",
 				"their units are sold to nobody meanwhile")
 		default:
-			f.sound("queue "+queue.Name, "%d messages, %d consumers", queue.Messages, queue.Consumers)
+			f.sound("queue "+queue.Name, "%s, %s", words.Count(queue.Messages, "message"), words.Count(queue.Consumers, "consumer"))
 		}
 	}
 	return f.list

@@ -4,6 +4,8 @@ import (
 	"errors"
 	"net/http"
 	"net/http/httptest"
+	"regexp"
+	"slices"
 	"strings"
 	"testing"
 	"time"
@@ -208,6 +210,31 @@ func foundOf(list []Finding) string {
 		}
 	}
 	return strings.Join(found, "; ")
+}
+
+func TestOneOfSomethingIsNamedAsOne(t *testing.T) {
+	t.Parallel()
+	facts := well()
+	facts.MinReplicas, facts.Foreign, facts.Looked, facts.Blunt = 0, 1, 1, map[string]int64{"keys": 1}
+	list := slices.Concat(
+		Redis([]queue.RedisFacts{facts}, 1),
+		Broker(worker.BrokerFacts{Version: "4.1.0", Queues: []worker.QueueFacts{
+			{Name: "sluice.dead", Dead: true, There: true, Messages: 1}, {Name: "sluice.orders", There: true, Messages: 1, Consumers: 1},
+		}}),
+		Keys(server.KeyFacts{Keys: 1}),
+		Settings{Secrets: [][]byte{{'s'}}}.Judge(),
+	)
+	plural := regexp.MustCompile(`\b1 [a-z]+s\b`)
+	for _, f := range list {
+		if found := plural.FindString(f.Found); found != "" && found != "1 is" {
+			t.Errorf("%s: %s", f.About, f.Found)
+		}
+	}
+	for _, want := range []string{"1 replica,", "1 key looked at 1 is not", "1 time ", "1 order could", "1 message, 1 consumer", "1 key to", "1 byte"} {
+		if !slices.ContainsFunc(list, func(f Finding) bool { return strings.Contains(f.Found+" ", want) }) {
+			t.Errorf("nothing says %q", want)
+		}
+	}
 }
 
 // only names what is not sound in a list, each of it once.

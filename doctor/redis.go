@@ -9,6 +9,7 @@ import (
 	"time"
 
 	"sluice/queue"
+	"sluice/words"
 )
 
 // oldestRedis is what the scripts are written for.
@@ -80,7 +81,7 @@ func (f *findings) redisRole(facts queue.RedisFacts) {
 		f.advise("replicas", "it has none", "add one, and have it promoted when the master is lost",
 			"while this one is away nothing is sold; what it has lost is rebuilt from the database, except places in line and orders not yet written")
 	case facts.MinReplicas == 0 && !slices.Contains(facts.Untold, "CONFIG"):
-		f.advise("replicas", fmt.Sprintf("it has %d, and waits for none of them", facts.Replicas), "set min-replicas-to-write 1 and min-replicas-max-lag 10",
+		f.advise("replicas", fmt.Sprintf("it has %s, and waits for none", words.Count(facts.Replicas, "replica")), "set min-replicas-to-write 1 and min-replicas-max-lag 10",
 			"a master that is cut off goes on selling, and what it sold is lost when it comes back as a replica")
 	default:
 		f.sound("replicas", "%d, of which %d must be there", facts.Replicas, facts.MinReplicas)
@@ -120,7 +121,7 @@ func (f *findings) redisMemory(facts queue.RedisFacts) {
 			"what touches the key as a whole, such as a move to another node, holds up everybody")
 	}
 	if facts.Foreign > 0 {
-		f.advise("other keys", fmt.Sprintf("%d of %d keys looked at are not of sluice", facts.Foreign, facts.Looked), "give sluice a Redis of its own",
+		f.advise("other keys", fmt.Sprintf("of %s looked at %s not of sluice", words.Count(facts.Looked, "key"), words.Plural(facts.Foreign, "is", "are")), "give sluice a Redis of its own",
 			"whatever else runs there holds up grabs, and fills the memory")
 	}
 }
@@ -139,7 +140,7 @@ func (f *findings) redisLoad(facts queue.RedisFacts) {
 			"find who sends them, or what else takes the machine's time; SLOWLOG RESET empties the log", "everybody waits as long")
 	}
 	for _, command := range slices.Sorted(maps.Keys(facts.Blunt)) {
-		f.advise("commands", fmt.Sprintf("%s was called %d times since it started", strings.ToUpper(command), facts.Blunt[command]),
+		f.advise("commands", fmt.Sprintf("%s was called %s since it started", strings.ToUpper(command), words.Count(facts.Blunt[command], "time")),
 			"find who sends it, and take it away from them with an ACL", "it stops everything while it runs, or empties it")
 	}
 	if facts.RoundTrip > slowNetwork {
@@ -152,7 +153,7 @@ func (f *findings) redisLoad(facts queue.RedisFacts) {
 
 func (f *findings) redisClients(facts queue.RedisFacts, conns int) {
 	if facts.MaxClients > 0 && facts.Clients+int64(conns) > facts.MaxClients {
-		f.warn("connections", fmt.Sprintf("%d of %d are taken, and a node makes up to %d", facts.Clients, facts.MaxClients, conns),
+		f.warn("connections", fmt.Sprintf("%d of %d taken, and a node makes up to %d", facts.Clients, facts.MaxClients, conns),
 			"raise maxclients, or lower --redis-pool", "a node that cannot connect serves nobody")
 	}
 	if facts.IdleTimeout > 0 && facts.IdleTimeout < 60 {

@@ -52,7 +52,7 @@ func (h *Hub) Drain(ctx context.Context, window time.Duration, moving func(retry
 	}
 	rest := h.Len()
 	h.finish()
-	return fmt.Errorf("draining: %d sessions closed early: %w", rest, ctx.Err())
+	return fmt.Errorf("draining: sessions closed early, %d of them: %w", rest, ctx.Err())
 }
 
 // retire closes the session with 1012, after the handler has returned when it is running.

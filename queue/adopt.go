@@ -4,6 +4,8 @@ import (
 	"context"
 	"fmt"
 	"time"
+
+	"sluice/words"
 )
 
 // Adoption says what adopting an order did.
@@ -73,7 +75,7 @@ func (q *Queue) decided(ctx context.Context, script, sale, mode string, orders [
 		}
 		v, err := q.run(ctx, script, names, args)
 		if err != nil {
-			return codes, fmt.Errorf("%s %d orders of sale %s: %w", script, len(part), sale, err)
+			return codes, fmt.Errorf("%s %s of sale %s: %w", script, words.Count(len(part), "order"), sale, err)
 		}
 		r := &reply{script: script}
 		if len(r.list(v, 0)) == 0 {

@@ -5,6 +5,8 @@ import (
 	"fmt"
 	"slices"
 	"time"
+
+	"sluice/words"
 )
 
 // Check says whether Apply would make the change, and changes nothing. A sale that is not here could be installed. Errors:
@@ -53,5 +55,5 @@ func errFixed(field, sale string) error {
 }
 
 func errSold(item string, units int64) error {
-	return &Error{Code: Conflict, Message: fmt.Sprintf("the stock of %s cannot be lower than the %d units that were sold", item, units)}
+	return &Error{Code: Conflict, Message: fmt.Sprintf("the stock of %s cannot be lower than the %s", item, words.Plural(units, "unit that was sold", "units that were sold"))}
 }

@@ -10,6 +10,7 @@ import (
 	"github.com/redis/go-redis/v9"
 
 	"sluice/trace"
+	"sluice/words"
 )
 
 // relayGroup is the consumer group that all relays of a sale share.
@@ -95,7 +96,7 @@ func (o *Outbox) Done(ctx context.Context, ids []string) error {
 		return nil
 	})
 	if err != nil {
-		return fmt.Errorf("clear %d entries from the outbox of sale %s: %w", len(ids), o.sale, err)
+		return fmt.Errorf("clear %s from the outbox of sale %s: %w", words.Plural(len(ids), "entry", "entries"), o.sale, err)
 	}
 	return nil
 }

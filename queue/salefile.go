@@ -5,6 +5,8 @@ import (
 	"math"
 	"strings"
 	"time"
+
+	"sluice/words"
 )
 
 // Defaults of a sale file, and the bounds of its figures.
@@ -141,7 +143,7 @@ func (f *SaleFile) Resolve(now time.Time, before *Sale) (Sale, error) {
 				have = len(before.Access.Codes)
 			}
 			return Sale{}, &Error{Code: Conflict, Message: fmt.Sprintf(
-				"access.codes says that %d codes are kept, and the sale has %d: read the sale again, or list the codes", n, have)}
+				"access.codes says that %s kept, and the sale has %d: read the sale again, or list the codes", words.Plural(n, "code is", "codes are"), have)}
 		}
 		s.Access.Codes = before.Access.Codes
 	}

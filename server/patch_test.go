@@ -31,7 +31,7 @@ func TestAnOperatorChangesOneFigureOfARunningSale(t *testing.T) {
 		{http.MethodPost, "/extend", `{}`, http.StatusUnprocessableEntity, "closes_at is missing"},
 		{http.MethodPost, "/stock", `{"item":"black","total":9}`, http.StatusOK, "stock:9"},
 		{http.MethodPost, "/stock", `{"item":"black","total":9}`, http.StatusOK, "stock:9"},
-		{http.MethodPost, "/stock", `{"item":"black","total":0}`, http.StatusConflict, "1 units that were sold"},
+		{http.MethodPost, "/stock", `{"item":"black","total":0}`, http.StatusConflict, "the 1 unit that was sold"},
 		{http.MethodPost, "/stock", `{"item":"red","total":9}`, http.StatusNotFound, "no item"},
 		{http.MethodPost, "/stock", `{"total":9}`, http.StatusUnprocessableEntity, "which item"},
 		{http.MethodPost, "/stock", `{"item":"white"}`, http.StatusUnprocessableEntity, "total is missing"},

@@ -7,6 +7,8 @@ import (
 	"sync"
 
 	amqp "github.com/rabbitmq/amqp091-go"
+
+	"sluice/words"
 )
 
 // Consume implements [Broker]. Each feed has a connection of its own.
@@ -81,7 +83,7 @@ func (f *amqpFeed) Ack(batch []Delivery) error {
 		}
 	}
 	if err := f.ch.Ack(batch[len(batch)-1].tag, true); err != nil {
-		return fmt.Errorf("acknowledge %d deliveries: %w", len(batch), err)
+		return fmt.Errorf("acknowledge %s: %w", words.Plural(len(batch), "delivery", "deliveries"), err)
 	}
 	f.holding.settle(f, batch[len(batch)-1].tag)
 	return nil

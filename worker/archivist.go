@@ -9,6 +9,7 @@ import (
 
 	"sluice/fault"
 	"sluice/queue"
+	"sluice/words"
 )
 
 const (
@@ -281,7 +282,7 @@ func (a *Archivist) judge(ctx context.Context, id string) (queue.Archive, error)
 		return none, err
 	}
 	if left.Unpaid > 0 {
-		return refuse("%d orders are not paid; the last one expires at %s", left.Unpaid, time.UnixMilli(left.Until).UTC().Format(time.RFC3339))
+		return refuse("%s not paid; the last one expires at %s", words.Plural(left.Unpaid, "order is", "orders are"), time.UnixMilli(left.Until).UTC().Format(time.RFC3339))
 	}
 	report, err := a.auditor.Audit(ctx, id)
 	if err != nil {
@@ -289,17 +290,18 @@ func (a *Archivist) judge(ctx context.Context, id string) (queue.Archive, error)
 	}
 	switch {
 	case left.Moves > 0 || report.Outbox > 0:
-		return refuse("%d orders wait in its outbox, and %d changes of orders on their way to Redis; try again in a moment, with a worker running", report.Outbox, left.Moves)
+		return refuse("%s in its outbox, and %s on the way to Redis; try again in a moment, with a worker running",
+			words.Plural(report.Outbox, "order waits", "orders wait"), words.Plural(left.Moves, "change of an order is", "changes of orders are"))
 	case !report.Balanced:
 		return refuse("its books do not add up: %s; see sluice audit %s", report.Problems[0], id)
 	}
 	if dead, err := a.letters(ctx, id); err != nil {
 		return none, err
 	} else if dead > 0 {
-		return refuse("%d of its orders are dead letters; see sluice dead list, and retry or drop them", dead)
+		return refuse("%s; see sluice dead list, then retry or drop each", words.Plural(dead, "of its orders is a dead letter", "of its orders are dead letters"))
 	}
 	if report.InFlight > 0 { // what no dead letter explains
-		return refuse("%d orders are on their way to the database; try again in a moment, with a worker running", report.InFlight)
+		return refuse("%s on the way to the database; try again in a moment, with a worker running", words.Plural(report.InFlight, "order is", "orders are"))
 	}
 	text, err := json.Marshal(report)
 	if err != nil {

@@ -169,9 +169,9 @@ func TestAnythingLiveHoldsAnArchiveBack(t *testing.T) {
 		}{
 			{why: "it is open", make: func() { redis.HSet(key("meta"), "closes", "99999999999999") }, mend: func() { redis.HSet(key("meta"), "closes", "1000") }},
 			{why: "not paid", make: func() { set("expires_at", int64(99999999999999)) }, mend: func() { set("expires_at", int64(0)) }},
-			{why: "wait in its outbox", make: func() { mustAdd(t, redis, key("outbox")) }, mend: func() { redis.Del(key("outbox")) }},
+			{why: "1 order waits in its outbox, and 0 changes", make: func() { mustAdd(t, redis, key("outbox")) }, mend: func() { redis.Del(key("outbox")) }},
 			{why: "do not add up", make: func() { redis.HIncrBy(key("stock"), "main", 1) }, mend: func() { redis.HIncrBy(key("stock"), "main", -1) }},
-			{why: "dead letters", make: func() {}, mend: func() {}, broker: dead},
+			{why: "1 of its orders is a dead letter;", make: func() {}, mend: func() {}, broker: dead},
 			{why: "put right", make: func() { redis.HSet(key("meta"), "run", "another") }, mend: func() {
 				if err := m.Ready(t.Context(), m.sale); err != nil {
 					t.Fatal(err)

@@ -12,6 +12,7 @@ import (
 
 	"sluice/fault"
 	"sluice/queue"
+	"sluice/words"
 )
 
 // Why the database refuses a grab that Redis let through. Redis and the database differ only after Redis has lost
@@ -60,7 +61,7 @@ func (s *Store) WriteOrders(ctx context.Context, orders []queue.Order) ([]Writte
 		return err
 	})
 	if err != nil {
-		return nil, fmt.Errorf("write %d orders: %w", len(batch), err)
+		return nil, fmt.Errorf("write %s: %w", words.Count(len(batch), "order"), err)
 	}
 	results := make([]Written, len(orders))
 	for i, order := range orders {

@@ -32,6 +32,7 @@ func TestAnArchivedSaleIsOverEverywhereAndItsOrdersStay(t *testing.T) {
 	succeed(t, "sale", "close", sale, "--url", one.url)
 	refused("2 orders are not paid; the last one expires at")
 	want(t, "paying", one.act("ann", ann, "pay"), "paid")
+	refused("1 order is not paid; the last one expires at")
 	want(t, "cancelling", one.act("bob", bob, "cancel"), "cancelled")
 	eventually(t, "it is archived", func() bool {
 		code, out, _ := command(t, "sale", "archive", sale, "--url", one.url)

@@ -6,6 +6,8 @@ import (
 	"io"
 	"strings"
 	"text/tabwriter"
+
+	"sluice/words"
 )
 
 // auditCmd is `sluice audit`.
@@ -137,7 +139,7 @@ func (a auditReport) why() string {
 		return strings.Join(a.Problems, "; ")
 	}
 	if n := len(a.Unmatched); n > 0 {
-		return counted(int64(n), "order") + " unmatched"
+		return words.Count(n, "order") + " unmatched"
 	}
 	return "the server names no reason"
 }
@@ -157,7 +159,7 @@ func (a auditReport) print(out io.Writer) error {
 	fmt.Fprintln(facts)
 	fmt.Fprintf(facts, "redis\t%s\n", verdict(a.Redis.Balanced))
 	fmt.Fprintf(facts, "database\t%s, %s with two live orders, %s over the limit\n",
-		verdict(a.Database.Balanced), counted(a.Database.DoubleLive, "user"), counted(a.Database.OverLimit, "order"))
+		verdict(a.Database.Balanced), words.Count(a.Database.DoubleLive, "user"), words.Count(a.Database.OverLimit, "order"))
 	broker := fmt.Sprintf("%d in the broker, %d dead", a.Broker.Orders, a.Broker.Dead)
 	if a.Broker.Away {
 		broker = "and the broker does not answer: what it holds may be more"

@@ -9,6 +9,8 @@ import (
 	"strings"
 	"text/tabwriter"
 	"time"
+
+	"sluice/words"
 )
 
 // crowdReport is what a crowd saw, and what of it is not the truth.
@@ -88,7 +90,7 @@ func (r *crowdReport) judge() {
 	r.Problems = []string{}
 	found := func(n int64, format, noun string) {
 		if n > 0 {
-			r.Problems = append(r.Problems, fmt.Sprintf(format, counted(n, noun)))
+			r.Problems = append(r.Problems, fmt.Sprintf(format, words.Count(n, noun)))
 		}
 	}
 	found(r.Unanswered, "%s left without an answer", "shopper")
@@ -109,7 +111,7 @@ func (r *crowdReport) judge() {
 	case !r.Audit.settled():
 		r.Problems = append(r.Problems, "some orders never reached the database")
 	case !told:
-		r.Problems = append(r.Problems, fmt.Sprintf("%s sold, and the shoppers were told of %d", counted(r.Sold, "unit"), r.ToldUnits))
+		r.Problems = append(r.Problems, fmt.Sprintf("%s sold, and the shoppers were told of %d", words.Count(r.Sold, "unit"), r.ToldUnits))
 	}
 }
 
@@ -125,7 +127,7 @@ func (r crowdReport) print(out io.Writer) error {
 	elapsed := time.Duration(r.ElapsedMS) * time.Millisecond
 	table := tabwriter.NewWriter(out, 0, 0, 2, ' ', 0)
 	line := func(name, format string, args ...any) { fmt.Fprintf(table, name+"\t"+format+"\n", args...) }
-	line("crowd", "%s at %s, %s", counted(int64(r.Users), "shopper"), r.Sale, elapsed.Round(100*time.Millisecond))
+	line("crowd", "%s at %s, %s", words.Count(r.Users, "shopper"), r.Sale, elapsed.Round(100*time.Millisecond))
 	line("joined", "%d", r.Joined)
 	line("admitted", "%d", r.Admitted)
 	for o := outcomeSuccess; o < outcomes; o++ {
@@ -173,7 +175,7 @@ func (r crowdReport) print(out io.Writer) error {
 		if err := r.Audit.print(out); err != nil {
 			return err
 		}
-		fmt.Fprintf(out, "told        %s by success, %d sold meanwhile\n", counted(r.ToldUnits, "unit"), r.Sold)
+		fmt.Fprintf(out, "told        %s by success, %d sold meanwhile\n", words.Count(r.ToldUnits, "unit"), r.Sold)
 	}
 	fmt.Fprintln(out)
 	if len(r.Problems) == 0 {
@@ -186,14 +188,6 @@ func (r crowdReport) print(out io.Writer) error {
 	}
 	_, err := fmt.Fprintf(out, "NOT THE TRUTH\n  %s\n", strings.Join(r.Problems, "\n  "))
 	return err
-}
-
-// counted is a number of things: "1 unit", "2 units".
-func counted(n int64, thing string) string {
-	if n == 1 {
-		return "1 " + thing
-	}
-	return fmt.Sprintf("%d %ss", n, thing)
 }
 
 // ms is a number of milliseconds with its unit.

@@ -12,6 +12,7 @@ import (
 	"time"
 
 	"sluice/queue"
+	"sluice/words"
 	"sluice/worker"
 )
 
@@ -64,7 +65,7 @@ func (c *demoCmd) Run(ctx context.Context, std *stdio) error {
 	defer n.close()
 
 	fmt.Fprintf(std.out, "A sale of %s with %s opens in %s.\nWatch it, or join: %s/s/%s\nDrive it:          %s/admin, with the token %s\n\n",
-		counted(c.Stock, "unit"), counted(int64(c.Users), "simulated shopper"), c.OpensIn, n.URL, demoSale, n.URL, n.Admin)
+		words.Count(c.Stock, "unit"), words.Count(c.Users, "simulated shopper"), c.OpensIn, n.URL, demoSale, n.URL, n.Admin)
 	problems, err := c.crowd(ctx, n, std)
 	if err != nil {
 		return err
@@ -122,7 +123,7 @@ func (c *demoCmd) sale() queue.Sale {
 	opens := time.Now().Add(c.OpensIn).UTC().Truncate(time.Millisecond)
 	return queue.Sale{
 		ID:       demoSale,
-		Title:    queue.Text{"en": "Phone X, " + counted(c.Stock, "unit"), "zh": fmt.Sprintf("Phone X 限量 %d 台", c.Stock)},
+		Title:    queue.Text{"en": "Phone X, " + words.Count(c.Stock, "unit"), "zh": fmt.Sprintf("Phone X 限量 %d 台", c.Stock)},
 		Items:    []queue.Item{{ID: queue.MainItem, Title: queue.Text{"en": "Phone X", "zh": "Phone X"}, Stock: c.Stock, Price: 299900}},
 		Currency: "CNY",
 		OpensAt:  opens, ClosesAt: opens.Add(time.Hour),

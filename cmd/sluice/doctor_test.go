@@ -128,7 +128,7 @@ func TestTheDoctorNamesEachWrongSetting(t *testing.T) {
 		{"redis", "connections", "20 s", doctor.Advice},
 		{"redis", "slow calls", "EVAL", doctor.Advice},
 		{"redis", "commands", "KEYS", doctor.Advice},
-		{"redis", "other keys", "1 of", doctor.Advice},
+		{"redis", "other keys", "1 is not of sluice", doctor.Advice},
 		{"broker", "queue " + g.flags[5] + "sluice.orders", "x-", doctor.Danger},
 		{"database", "collation", "orders.user_id, payments is MyISAM", doctor.Danger},
 		{"database", "tables", "of version", doctor.Advice},

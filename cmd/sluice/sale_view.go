@@ -13,6 +13,7 @@ import (
 	"time"
 
 	"sluice/queue"
+	"sluice/words"
 )
 
 // saleView is what the commands show of a sale. A figure that the server does not give is nil and not shown.
@@ -184,18 +185,18 @@ func printSale(out io.Writer, sale saleView, now time.Time) error {
 
 // accessWords is who may join, "" for everybody.
 func accessWords(a queue.Access) string {
-	var words []string
+	var rules []string
 	add := func(asked bool, format string, args ...any) {
 		if asked {
-			words = append(words, fmt.Sprintf(format, args...))
+			rules = append(rules, fmt.Sprintf(format, args...))
 		}
 	}
-	add(a.Codes.Count() > 0, "%s", counted(int64(a.Codes.Count()), "code"))
+	add(a.Codes.Count() > 0, "%s", words.Count(a.Codes.Count(), "code"))
 	add(len(a.Allow) > 0, "%d on the allow list", len(a.Allow))
 	add(len(a.Deny) > 0, "%d on the deny list", len(a.Deny))
 	add(a.SeatsPerAddress > 0, "seats of one address: %d", a.SeatsPerAddress)
 	add(a.ChallengeURL != "", "challenge by %s", a.ChallengeURL)
-	return strings.Join(words, ", ")
+	return strings.Join(rules, ", ")
 }
 
 // stateOf is the state of a sale, with that of its stock where the server gives one.

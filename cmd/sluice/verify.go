@@ -13,6 +13,7 @@ import (
 	"text/tabwriter"
 
 	"sluice/queue"
+	"sluice/words"
 )
 
 // verifyCmd is `sluice verify`.
@@ -174,14 +175,14 @@ func checkDraw(draw publishedDraw, entries []queue.DrawEntry, mine *publishedEnt
 	}
 	if !holds("commitment", "the secret is the one that was committed to", queue.Commitment(draw.Secret) == draw.Commitment) ||
 		!holds("beacon", "the seed depends on the secret and the entries alone", draw.Beacon == queue.NoBeacon && draw.Value == "") ||
-		!holds("entries", fmt.Sprintf("%d are published, as many as were frozen", len(leaves)), len(leaves) == draw.Count) ||
+		!holds("entries", words.Plural(len(leaves), "is", "are")+" published, as many as were frozen", len(leaves) == draw.Count) ||
 		!holds("root", "the entries have the root that was published", queue.NewMerkleTree(leaves).Root() == draw.Root) ||
 		!holds("seed", "it follows from the secret and the root", queue.DrawSeed(draw.Secret, draw.Root, draw.Value) == draw.Seed) {
 		return checks
 	}
 	order := queue.DrawOrder(draw.Seed, len(leaves))
 	queue.RankOrder(order, priorities)
-	if found := fmt.Sprintf("%d places are drawn", len(order)); priorities == nil {
+	if found := words.Plural(len(order), "place is", "places are") + " drawn"; priorities == nil {
 		holds("order", found, true)
 	} else {
 		holds("order", found+", and those of a higher priority come first", true)
