@@ -136,7 +136,7 @@ func (f *findings) redisLoad(facts queue.RedisFacts) {
 			}
 		}
 		f.advise("slow calls", fmt.Sprintf("%d of its log took 10 ms or more (%s), the longest %s at %s", len(facts.Slow), strings.Join(commands, ", "),
-			slowest.Took.Round(time.Millisecond), slowest.At.UTC().Format(time.RFC3339)),
+			words.Duration(slowest.Took.Round(time.Millisecond)), slowest.At.UTC().Format(time.RFC3339)),
 			"find who sends them, or what else takes the machine's time; SLOWLOG RESET empties the log", "everybody waits as long")
 	}
 	for _, command := range slices.Sorted(maps.Keys(facts.Blunt)) {
@@ -144,10 +144,10 @@ func (f *findings) redisLoad(facts queue.RedisFacts) {
 			"find who sends it, and take it away from them with an ACL", "it stops everything while it runs, or empties it")
 	}
 	if facts.RoundTrip > slowNetwork {
-		f.advise("network", fmt.Sprintf("an answer takes %s", facts.RoundTrip.Round(100*time.Microsecond)), "run the nodes beside Redis, in the same zone",
+		f.advise("network", "an answer takes "+words.Duration(facts.RoundTrip.Round(100*time.Microsecond)), "run the nodes beside Redis, in the same zone",
 			"each grab waits for at least one")
 	} else {
-		f.sound("network", "an answer takes %s", facts.RoundTrip.Round(10*time.Microsecond))
+		f.sound("network", "an answer takes %s", words.Duration(facts.RoundTrip.Round(10*time.Microsecond)))
 	}
 }
 
@@ -168,10 +168,10 @@ func (f *findings) clock(offset, roundTrip time.Duration, why string) {
 		if offset < 0 {
 			side = "behind"
 		}
-		f.warn("clock", fmt.Sprintf("it is %s %s this machine's", off.Round(time.Millisecond), side), "synchronise all machines by NTP", why)
+		f.warn("clock", fmt.Sprintf("it is %s %s this machine's", words.Duration(off.Round(time.Millisecond)), side), "synchronise all machines by NTP", why)
 		return
 	}
-	f.sound("clock", "it agrees with this machine's within %s", max(offset.Abs(), roundTrip).Round(time.Millisecond)+time.Millisecond)
+	f.sound("clock", "it agrees with this machine's within %s", words.Duration(max(offset.Abs(), roundTrip).Round(time.Millisecond)+time.Millisecond))
 }
 
 // older says whether a version like 6.2.14 is before another.

@@ -1,6 +1,9 @@
 package queue
 
-import "time"
+import (
+	"math"
+	"time"
+)
 
 // paceWindow is the time over which the pace of a line is smoothed.
 const paceWindow = 60 * time.Second
@@ -18,7 +21,7 @@ type sample struct{ at, granted int64 }
 func (p *pace) restart() { p.samples = nil }
 
 // at takes another sample, at ms since the epoch, and returns the turns a second over the last minute, or since the first
-// of them; 0 while none were given. For the second after a restart the old pace stands.
+// of them, to a thousandth; 0 while none were given. For the second after a restart the old pace stands.
 func (p *pace) at(at, granted int64) float64 {
 	if n := len(p.samples); n > 0 && granted < p.samples[n-1].granted {
 		*p = pace{} // the sale was installed anew
@@ -41,7 +44,9 @@ func (p *pace) at(at, granted int64) float64 {
 	}
 	p.last = 0
 	if at > first.at && granted > first.granted {
-		p.last = float64(granted-first.granted) * 1000 / float64(max(at-first.at, 1000))
+		rate := float64(granted-first.granted) * 1000 / float64(max(at-first.at, 1000))
+		// It is told to everybody who waits: no more digits than it has. Turns are given, so it is never 0.
+		p.last = max(math.Round(rate*1000)/1000, 0.001)
 	}
 	return p.last
 }

@@ -1,6 +1,8 @@
 package queue_test
 
 import (
+	"strconv"
+	"strings"
 	"testing"
 	"time"
 
@@ -22,9 +24,14 @@ func TestTheTimeToWaitFollowsThePaceOfTheLine(t *testing.T) {
 			t.Errorf("%s: number %d waits %s to %s (%v), want about %s; %d are ahead at %.1f a second",
 				what, number, eta, most, known, want, s.Ahead(number), s.Rate)
 		}
+		if _, decimals, _ := strings.Cut(strconv.FormatFloat(s.Rate, 'f', -1, 64), "."); len(decimals) > 3 {
+			t.Errorf("%s: the pace is told as %v a second", what, s.Rate)
+		}
 	}
 	s := c.live(30*time.Second, 0)
 	near("at ten a second", s, 2300, 200*time.Second)
+	c.clock.pass(37 * time.Millisecond)
+	near("at a moment that is no multiple", c.tick(), 2300, 200*time.Second)
 	faster := c.sale
 	faster.Line.Rate = 50
 	if err := c.Apply(t.Context(), faster); err != nil {

@@ -5,6 +5,8 @@ import (
 	"strconv"
 	"strings"
 	"time"
+
+	"sluice/words"
 )
 
 // Rate is a limit: N in any window of length Per. The zero Rate is no limit.
@@ -60,5 +62,5 @@ func (r Rate) String() string {
 	case time.Minute:
 		return fmt.Sprintf("%d/m", r.N)
 	}
-	return fmt.Sprintf("%d/%s", r.N, r.Per)
+	return fmt.Sprintf("%d/%s", r.N, words.Duration(r.Per))
 }

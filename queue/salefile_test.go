@@ -122,7 +122,7 @@ func TestABrokenSaleFileNamesTheLineAndTheField(t *testing.T) {
 		"a time without a zone":        {change("12:00:00+08:00", "12:00:00"), "line 9: opens_at must be a time like"},
 		"an end before the beginning":  {change("13:00:00", "11:00:00"), "line 10: closes_at must be later than opens_at"},
 		"a relative end before":        {"id: a\nitems: [{stock: 5}]\nopens_at: +15s\ncloses_at: +10s\n", "line 4: closes_at must be later"},
-		"a bare number as duration":    {change("turn: 60s", "turn: 60"), `line 18: line.turn must be a time from 1s to 24h0m0s, written like 90s, 10m or 1h30m, not "60"`},
+		"a bare number as duration":    {change("turn: 60s", "turn: 60"), `line 18: line.turn must be a time from 1s to 24h, written like 90s, 10m or 1h30m, not "60"`},
 		"an unknown order":             {change("order: fifo", "order: random"), `line 14: line.order must be fifo, lottery or off, not "random"`},
 		"a code that is too short":     {change("codes: [ ]", "codes: [ {code: abc} ]"), "line 22: access.codes[0].code must be 4 to 64 ASCII letters, digits and signs, without spaces"},
 		"a code with a space":          {change("codes: [ ]", "codes: [ {code: secret word} ]"), "access.codes[0].code must be 4 to 64"},

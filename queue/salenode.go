@@ -12,6 +12,8 @@ import (
 	"time"
 
 	"go.yaml.in/yaml/v4"
+
+	"sluice/words"
 )
 
 // node is one value of a sale file with the place where it stands, so that an error can name both.
@@ -237,7 +239,7 @@ func (d *decoder) float(n *node, least, most float64) float64 {
 func (d *decoder) duration(n *node, least, most time.Duration) Duration {
 	v, err := time.ParseDuration(n.scalar)
 	if err != nil || v < least || v > most {
-		d.fail(n, fmt.Sprintf("must be a time from %s to %s, written like 90s, 10m or 1h30m, not %q", least, most, n.scalar))
+		d.fail(n, fmt.Sprintf("must be a time from %s to %s, written like 90s, 10m or 1h30m, not %q", words.Duration(least), words.Duration(most), n.scalar))
 	}
 	return Duration(v)
 }

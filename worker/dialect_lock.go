@@ -7,6 +7,8 @@ import (
 	"time"
 
 	"github.com/jmoiron/sqlx"
+
+	"sluice/words"
 )
 
 // migrateWait is how long a process waits for the migrations of another one.
@@ -46,7 +48,7 @@ func takeMySQL(ctx context.Context, conn *sqlx.Conn) error {
 		return err
 	}
 	if got == nil || *got != 1 {
-		return fmt.Errorf("another process has held them for %s", migrateWait)
+		return fmt.Errorf("another process has held them for %s", words.Duration(migrateWait))
 	}
 	return nil
 }

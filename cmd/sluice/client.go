@@ -12,6 +12,8 @@ import (
 	"net/url"
 	"strings"
 	"time"
+
+	"sluice/words"
 )
 
 const (
@@ -157,7 +159,7 @@ func (p *problem) Error() string {
 	case p.Status == http.StatusUnauthorized:
 		text.WriteString(": give the server's admin token with --admin-token or --admin-token-file")
 	case p.RetryAfterMS > 0:
-		fmt.Fprintf(&text, ": try again in %s", (time.Duration(p.RetryAfterMS) * time.Millisecond).Round(100*time.Millisecond))
+		fmt.Fprintf(&text, ": try again in %s", words.Duration((time.Duration(p.RetryAfterMS) * time.Millisecond).Round(100*time.Millisecond)))
 	}
 	return text.String()
 }

@@ -127,7 +127,7 @@ func (r crowdReport) print(out io.Writer) error {
 	elapsed := time.Duration(r.ElapsedMS) * time.Millisecond
 	table := tabwriter.NewWriter(out, 0, 0, 2, ' ', 0)
 	line := func(name, format string, args ...any) { fmt.Fprintf(table, name+"\t"+format+"\n", args...) }
-	line("crowd", "%s at %s, %s", words.Count(r.Users, "shopper"), r.Sale, elapsed.Round(100*time.Millisecond))
+	line("crowd", "%s at %s, %s", words.Count(r.Users, "shopper"), r.Sale, words.Duration(elapsed.Round(100*time.Millisecond)))
 	line("joined", "%d", r.Joined)
 	line("admitted", "%d", r.Admitted)
 	for o := outcomeSuccess; o < outcomes; o++ {

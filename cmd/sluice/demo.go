@@ -47,7 +47,7 @@ func (c *demoCmd) Run(ctx context.Context, std *stdio) error {
 	case c.Stock < 1:
 		return usagef("--stock %d: a sale needs at least one unit", c.Stock)
 	case c.OpensIn < 0:
-		return usagef("--opens-in %s: a sale cannot open before now", c.OpensIn)
+		return usagef("--opens-in %s: a sale cannot open before now", words.Duration(c.OpensIn))
 	}
 	// Two descriptors a shopper: both ends of the socket are in this process.
 	if err := allowFiles(uint64(2*c.Users + spareFiles)); err != nil {
@@ -65,7 +65,7 @@ func (c *demoCmd) Run(ctx context.Context, std *stdio) error {
 	defer n.close()
 
 	fmt.Fprintf(std.out, "A sale of %s with %s opens in %s.\nWatch it, or join: %s/s/%s\nDrive it:          %s/admin, with the token %s\n\n",
-		words.Count(c.Stock, "unit"), words.Count(c.Users, "simulated shopper"), c.OpensIn, n.URL, demoSale, n.URL, n.Admin)
+		words.Count(c.Stock, "unit"), words.Count(c.Users, "simulated shopper"), words.Duration(c.OpensIn), n.URL, demoSale, n.URL, n.Admin)
 	problems, err := c.crowd(ctx, n, std)
 	if err != nil {
 		return err

@@ -48,12 +48,15 @@ func TestSecretsFromTheEnvironmentAreNotShownInHelp(t *testing.T) {
 func TestBadUsageExitsWithTwoAndSaysWhereHelpIs(t *testing.T) {
 	t.Parallel()
 	for line, says := range map[string]string{
-		"bogus":             "unexpected argument bogus (see sluice --help)",
-		"sale":              "(see sluice sale --help)",
-		"sale open":         `expected "<sale>" (see sluice sale open --help)`,
-		"token --bogus":     "unknown flag --bogus (see sluice token --help)",
-		"crowd --users two": "(see sluice crowd --help)",
-		"audit x --url x":   "write it like http://127.0.0.1:8080",
+		"bogus":                               "unexpected argument bogus (see sluice --help)",
+		"sale":                                "(see sluice sale --help)",
+		"sale open":                           `expected "<sale>" (see sluice sale open --help)`,
+		"token --bogus":                       "unknown flag --bogus (see sluice token --help)",
+		"crowd --users two":                   "(see sluice crowd --help)",
+		"audit x --url x":                     "write it like http://127.0.0.1:8080",
+		"serve --jwt-leeway 24h":              "--jwt-leeway 24h: give 0s to 5m",
+		"demo --opens-in=-90m":                "--opens-in -1h30m:",
+		"token --user a --secret s --ttl=-1m": "--ttl -1m:",
 	} {
 		code, out, said := sluice(t, "", strings.Fields(line)...)
 		want(t, "exit code of "+line, code, 2)

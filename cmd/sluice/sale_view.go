@@ -265,13 +265,10 @@ func coarse(d time.Duration) string {
 	return both(day, "d", time.Hour, "h")
 }
 
-// asWritten is a duration of the server as people write it: 15m, not 15m0s.
-func asWritten(d string) string {
-	if strings.HasSuffix(d, "m0s") {
-		d = strings.TrimSuffix(d, "0s")
+// asWritten is a duration of the server as people write it: 15m, not 15m0s. What is no duration stays as it is.
+func asWritten(text string) string {
+	if d, err := time.ParseDuration(text); err == nil {
+		return words.Duration(d)
 	}
-	if strings.HasSuffix(d, "h0m") {
-		d = strings.TrimSuffix(d, "0m")
-	}
-	return firstOf(d, "-")
+	return firstOf(text, "-")
 }

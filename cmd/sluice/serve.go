@@ -16,6 +16,7 @@ import (
 
 	"sluice/queue"
 	"sluice/server"
+	"sluice/words"
 	"sluice/worker"
 )
 
@@ -254,7 +255,7 @@ func (f serveFlags) unfit() (refused []error) {
 		}
 	}
 	if f.JWTLeeway < 0 || f.JWTLeeway > mostLeeway {
-		refused = append(refused, usagef("--jwt-leeway %s: give 0s to %s", f.JWTLeeway, mostLeeway))
+		refused = append(refused, usagef("--jwt-leeway %s: give 0s to %s", words.Duration(f.JWTLeeway), words.Duration(mostLeeway)))
 	}
 	if f.JWKSURL != "" && len(f.Auth) > 0 && !slices.Contains(f.Auth, "jwt") {
 		refused = append(refused, usagef("--jwks-url is of no use without jwt in --auth"))

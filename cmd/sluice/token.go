@@ -13,6 +13,7 @@ import (
 	"github.com/golang-jwt/jwt/v5"
 
 	"sluice/server"
+	"sluice/words"
 )
 
 // maxUserBytes is the longest user id that the contract allows.
@@ -87,7 +88,7 @@ func (c *tokenCmd) Run(_ context.Context, std *stdio) error {
 		return usagef("a token needs the server's secret: give --secret or --secret-file")
 	}
 	if c.TTL <= 0 {
-		return usagef("--ttl %s: a token must hold for some time", c.TTL)
+		return usagef("--ttl %s: a token must hold for some time", words.Duration(c.TTL))
 	}
 	if c.Count < 0 {
 		return usagef("--count %d: give a number from 1", c.Count)
