@@ -8,7 +8,6 @@ import (
 	"io"
 	"os"
 	"os/signal"
-	"runtime/debug"
 	"strings"
 	"syscall"
 	"unicode/utf8"
@@ -54,7 +53,8 @@ type cli struct {
 	Doctor  doctorCmd  `cmd:"" help:"Check what an installation stands on, and say what to change."`
 	Crowd   crowdCmd   `cmd:"" help:"Send a crowd of shoppers to a sale and check that each was told the truth."`
 
-	Version kong.VersionFlag `help:"Print the version and exit." env:"-"`
+	ShowVersion versionCmd       `cmd:"" name:"version" help:"Print the version, the commit and the Go that this program was built from."`
+	Version     kong.VersionFlag `help:"Print the version in one line and exit." env:"-"`
 }
 
 // usageError is a mistake in the command line that kong cannot see by itself.
@@ -73,7 +73,7 @@ func run(ctx context.Context, args []string, std stdio) int {
 	parser, err := kong.New(&commands,
 		kong.Name("sluice"),
 		kong.Description("A front end for flash sales: a waiting room, an atomic grab and an order pipeline."),
-		kong.Vars{"version": version()},
+		kong.Vars{"version": "sluice " + build()},
 		kong.DefaultEnvars("SLUICE"),
 		kong.Writers(std.out, std.err),
 		kong.ConfigureHelp(kong.HelpOptions{Compact: true, NoExpandSubcommands: true}),
@@ -131,27 +131,4 @@ func report(std stdio, err error) int {
 		return exitUsage
 	}
 	return exitFailed
-}
-
-// version names this binary and its build.
-func version() string { return "sluice " + build() }
-
-// build describes this binary from what the Go tool recorded in it.
-func build() string {
-	info, ok := debug.ReadBuildInfo()
-	if !ok {
-		return "(unknown build)"
-	}
-	details := []string{info.GoVersion}
-	for _, setting := range info.Settings {
-		switch {
-		case setting.Key == "vcs.revision":
-			details = append(details, setting.Value[:min(12, len(setting.Value))])
-		case setting.Key == "vcs.time":
-			details = append(details, setting.Value)
-		case setting.Key == "vcs.modified" && setting.Value == "true":
-			details = append(details, "modified")
-		}
-	}
-	return fmt.Sprintf("%s (%s)", info.Main.Version, strings.Join(details, ", "))
 }

@@ -5,19 +5,9 @@ import (
 	"testing"
 )
 
-func TestVersionNamesTheBuild(t *testing.T) {
-	t.Parallel()
-	code, out, said := sluice(t, "", "--version")
-	want(t, "exit code", code, 0)
-	want(t, "standard error", said, "")
-	if !strings.HasPrefix(out, "sluice ") || !strings.Contains(out, "go1.") || strings.Count(out, "\n") != 1 {
-		t.Errorf("version is %q", out)
-	}
-}
-
 func TestEveryCommandHasHelpWithAnExampleAndItsVariables(t *testing.T) {
 	t.Parallel()
-	for _, command := range []string{"demo", "serve", "worker", "migrate", "dead list", "dead show", "dead retry", "dead drop", "token", "audit", "crowd", "sale apply", "sale list", "sale show", "sale open", "sale pause", "sale resume", "sale recover", "sale line", "sale extend", "sale stock", "sale close"} {
+	for _, command := range []string{"demo", "serve", "worker", "migrate", "dead list", "dead show", "dead retry", "dead drop", "token", "audit", "verify", "doctor", "version", "crowd", "sale apply", "sale list", "sale show", "sale open", "sale pause", "sale resume", "sale recover", "sale line", "sale extend", "sale stock", "sale close", "sale archive"} {
 		code, out, said := sluice(t, "", append(strings.Fields(command), "--help")...)
 		want(t, "exit code of "+command+" --help", code, 0)
 		want(t, "standard error of "+command+" --help", said, "")
