@@ -23,8 +23,7 @@ var errUnsound = errors.New("what is marked with ✗ has to be put right before 
 
 // doctorCmd is `sluice doctor`.
 type doctorCmd struct {
-	backendFlags
-	serveFlags
+	nodeFlags
 	JSON bool `name:"json" help:"Print one JSON object."`
 	All  bool `help:"Print what is sound too."`
 }
@@ -43,7 +42,7 @@ func (c *doctorCmd) Run(ctx context.Context, std *stdio) error {
 	ctx, cancel := context.WithTimeout(ctx, doctorPatience)
 	defer cancel()
 	stands, refused := c.backendFlags.resolve()
-	settings := c.settings(stands, refused)
+	settings := c.settings(ctx, stands, refused)
 	keys := c.examineKeys(ctx, &settings)
 	list := append(settings.Judge(), keys...)
 	files, err := filesAllowed()
@@ -70,10 +69,18 @@ func (c *doctorCmd) Run(ctx context.Context, std *stdio) error {
 
 // settings reads what is judged of the settings, without making up what was not given. refused is what no node starts with
 // of what it stands on.
-func (c *doctorCmd) settings(stands backendFlags, refused []error) doctor.Settings {
+func (c *doctorCmd) settings(ctx context.Context, stands backendFlags, refused []error) doctor.Settings {
 	redis, broker, database := c.given()
 	given, more := c.serveFlags.resolve()
 	refused = append(refused, more...)
+	if err := c.idle(); err != nil {
+		refused = append(refused, err)
+	}
+	if tracer, err := c.tracer("doctor", slog.New(slog.DiscardHandler)); err != nil {
+		refused = append(refused, err)
+	} else {
+		tracer.Close(ctx) // it has followed nothing
+	}
 	if c.TLSCert != "" && c.TLSKey != "" {
 		if _, err := openCertificate(c.TLSCert, c.TLSKey, slog.New(slog.DiscardHandler)); err != nil {
 			refused = append(refused, err)

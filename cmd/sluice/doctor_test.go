@@ -272,7 +272,12 @@ func TestTheDoctorNamesAllForWhichANodeDoesNotStartAndLooksAtTheRest(t *testing.
 		t.Errorf("without --redis-url:\n%s", write(list))
 	}
 
-	_, list = examine(t, base...)
+	_, list = examine(t, append(base, "--no-worker", "--otlp-url", "nowhere")...)
+	if !names(list, "settings", "start", "--no-worker needs", doctor.Danger) || !names(list, "settings", "start", "--otlp-url", doctor.Danger) {
+		t.Errorf("without anybody who writes orders:\n%s", write(list))
+	}
+
+	_, list = examine(t, append(base, "--log-format", "json", "--archive-after", "24h", "--otlp-url", "http://127.0.0.1:4318")...)
 	if names(list, "settings", "start", "", doctor.Danger) || !names(list, "settings", "broker", "--amqp-url", doctor.Advice) || !names(list, "settings", "database", "--database-url", doctor.Advice) {
 		t.Errorf("with a Redis alone:\n%s", write(list))
 	}

@@ -80,8 +80,8 @@ func (f logFlags) logger(std *stdio) *slog.Logger {
 	return slog.New(slog.NewTextHandler(std.err, opts))
 }
 
-// serveCmd is `sluice serve`.
-type serveCmd struct {
+// nodeFlags are all settings of a node that serves.
+type nodeFlags struct {
 	backendFlags
 	serveFlags
 	workerFlags
@@ -89,6 +89,17 @@ type serveCmd struct {
 	traceFlags
 	NoWorker bool `help:"Leave relays and order writers to sluice worker."`
 }
+
+// idle is the error of a node whose orders nobody could write.
+func (f nodeFlags) idle() error {
+	if _, broker, _ := f.given(); f.NoWorker && !broker {
+		return usagef("--no-worker needs --redis-url and --amqp-url: workers elsewhere could not reach the orders of this process")
+	}
+	return nil
+}
+
+// serveCmd is `sluice serve`.
+type serveCmd struct{ nodeFlags }
 
 // Help is shown below the flags.
 func (*serveCmd) Help() string {
@@ -107,8 +118,8 @@ func (c *serveCmd) Run(ctx context.Context, std *stdio) error {
 	if err != nil {
 		return err
 	}
-	if c.NoWorker && stands.AMQPURL == "" {
-		return usagef("--no-worker needs --redis-url and --amqp-url: workers elsewhere could not reach the orders of this process")
+	if err := c.idle(); err != nil {
+		return err
 	}
 	settings, err := c.settings(stands, log)
 	if err != nil {
