@@ -1,6 +1,7 @@
 package hub
 
 import (
+	"cmp"
 	"context"
 	"hash/maphash"
 	"iter"
@@ -39,6 +40,7 @@ type Hub struct {
 	hands   sync.WaitGroup // the crew
 	buffers sync.Pool      // of *[]byte, for frames that are written together
 	ids     atomic.Uint64
+	perKey  atomic.Int64                                                           // sessions that one key may have; Options.ConnsPerKey to begin with
 	pause   func(ctx context.Context, over <-chan struct{}, d time.Duration) error // how Drain waits
 
 	turning sync.Mutex    // held while the wheels turn
@@ -70,6 +72,7 @@ func New(opts Options) *Hub {
 		stopped: make(chan struct{}),
 		calls:   make(chan func()),
 	}
+	h.SetConnsPerKey(opts.ConnsPerKey)
 	for i := range h.shards {
 		h.shards[i] = newShard()
 	}
@@ -79,6 +82,9 @@ func New(opts Options) *Hub {
 	}
 	return h
 }
+
+// SetConnsPerKey bounds the sessions of one key from the next Bind on, as Options.ConnsPerKey does. Those that are bound stay.
+func (h *Hub) SetConnsPerKey(most int) { h.perKey.Store(int64(cmp.Or(most, defaultConnsPerKey))) }
 
 // Accept makes a session of an upgraded connection and returns at once; reading happens in a goroutine of its own, so
 // the HTTP handler can return and its memory be freed. The hub owns conn from here on. While the hub drains the session

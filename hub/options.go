@@ -33,6 +33,9 @@ type Options struct {
 	Now        func() time.Time      // time.Now
 }
 
+// defaultConnsPerKey is that of Options.ConnsPerKey.
+const defaultConnsPerKey = 8
+
 func (o Options) withDefaults() Options {
 	o.Shards = cmp.Or(o.Shards, 32)
 	o.HelloWithin = cmp.Or(o.HelloWithin, 10*time.Second)
@@ -42,7 +45,6 @@ func (o Options) withDefaults() Options {
 	o.MaxHello = cmp.Or(o.MaxHello, 16<<10)
 	o.MaxMessage = cmp.Or(o.MaxMessage, 4<<10)
 	o.Pending = cmp.Or(o.Pending, 64)
-	o.ConnsPerKey = cmp.Or(o.ConnsPerKey, 8)
 	o.MessagesPerSecond = cmp.Or(o.MessagesPerSecond, 10)
 	o.Burst = cmp.Or(o.Burst, 20)
 	if o.Logger == nil {

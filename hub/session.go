@@ -115,7 +115,7 @@ func (s *Session) Value() any {
 }
 
 // Bind puts the session under a key of a group, so that Hub.Send and Hub.Broadcast reach it. A session bound before
-// leaves its earlier key first. It returns ErrTooMany when the key has Options.ConnsPerKey sessions already, and
+// leaves its earlier key first. It returns ErrTooMany when the key has as many sessions as it may, and
 // ErrClosed when the session has ended; the session is then not bound. Calls for one session must not overlap.
 func (s *Session) Bind(group, key string) error {
 	s.mu.Lock()
@@ -125,7 +125,7 @@ func (s *Session) Bind(group, key string) error {
 		return nil
 	}
 	s.Unbind()
-	return s.hub.ofKey(key).bind(s, group, key, s.hub.opts.ConnsPerKey)
+	return s.hub.ofKey(key).bind(s, group, key, int(s.hub.perKey.Load()))
 }
 
 // Unbind takes the session out of its group and key; it stays open and Group and Key still tell where it was.

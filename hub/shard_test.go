@@ -44,6 +44,29 @@ func TestAKeyHasSoManySessionsAndNoMore(t *testing.T) {
 	}
 }
 
+func TestTheLimitOfAKeyIsChangedWhileSessionsAreThere(t *testing.T) {
+	t.Parallel()
+	s := newSite(t, Options{ConnsPerKey: 2})
+	bind := func() error { return s.dial().session.Bind("sale", "seat") }
+	for _, step := range []struct {
+		most   int
+		passes int
+	}{{2, 2}, {3, 1}, {1, 0}, {4, 1}} {
+		s.hub.SetConnsPerKey(step.most)
+		for range step.passes {
+			if err := bind(); err != nil {
+				t.Fatalf("at most %d: %v", step.most, err)
+			}
+		}
+		if err := bind(); !errors.Is(err, ErrTooMany) {
+			t.Fatalf("one more than %d: %v", step.most, err)
+		}
+	}
+	if n := s.hub.Count("sale", "seat"); n != 4 {
+		t.Fatalf("%d sessions of the key", n)
+	}
+}
+
 func TestTheLimitOfAKeyHoldsAgainstARace(t *testing.T) {
 	t.Parallel()
 	const most = 4

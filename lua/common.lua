@@ -154,7 +154,7 @@ end
 
 -- SHORT is the longest limit that is kept as a string: 16 digits of microseconds for each of the last requests that
 -- passed, the newest first. It is read for a whole call at once and written in one step, which costs a third of what a
--- list does; but all of it is written each time, so longer ones are lists.
+-- list does; but all of it is written each time, so longer ones are lists, under keys of their own (shortLimit in Go).
 local SHORT = 64
 
 -- stamps are the strings of the limits of this call, by key; nil until the first is asked for.

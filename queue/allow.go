@@ -21,15 +21,15 @@ const (
 )
 
 // allowance reads the figures of an entry; nothing for one that was refused.
-func (q *Queue) allowance(r *reply, row []any, now time.Time) Allowance {
+func (l *Limits) allowance(r *reply, row []any, now time.Time) Allowance {
 	left := Allowance{Remaining: r.int(row[1]), Reset: now.Add(time.Duration(r.int(row[2])) * time.Microsecond)}
 	switch by := r.int(row[0]); by {
 	case 0:
 		return Allowance{}
 	case byUser:
-		left.Limit = q.opts.UserLimit.N
+		left.Limit = l.User.N
 	case byAddress:
-		left.Limit = q.opts.AddressLimit.N
+		left.Limit = l.Address.N
 	default:
 		r.fail("a limit was expected", by)
 	}
@@ -48,14 +48,14 @@ func (a allowances) of(i int) *Allowance {
 }
 
 // allowances reads the figures behind the replies of n entries.
-func (q *Queue) allowances(r *reply, rows []any, n int) allowances {
-	if !q.opts.UserLimit.On() && !q.opts.AddressLimit.On() {
+func (l *Limits) allowances(r *reply, rows []any, n int) allowances {
+	if !l.User.On() && !l.Address.On() {
 		return nil
 	}
 	figures, now := r.list(r.list(rows, n+2)[n+1], 3*n), time.Now()
 	left := make(allowances, n)
 	for i := range left {
-		left[i] = q.allowance(r, figures[3*i:3*i+3], now)
+		left[i] = l.allowance(r, figures[3*i:3*i+3], now)
 	}
 	return left
 }
@@ -65,16 +65,11 @@ func (q *Queue) allowances(r *reply, rows []any, n int) allowances {
 // known yet, so that the address alone counts; the Allowance is nil when no limit is on for it. It blocks on Redis; any other
 // error leaves open whether the request was counted.
 func (q *Queue) Allow(ctx context.Context, user, address string) (*Allowance, error) {
-	k, args := keysOf(noSale), q.limitArgs()
-	var names []string
-	if q.opts.UserLimit.On() && user != "" {
-		names = append(names, k.userLimit(user))
-	} else {
-		args[0] = 0
+	limits := q.limits.Load()
+	if user == "" && limits.User.On() {
+		limits = &Limits{Address: limits.Address}
 	}
-	if q.opts.AddressLimit.On() {
-		names = append(names, k.addressLimit(address))
-	}
+	names, args := limits.keys(nil, keysOf(noSale), user, address), limits.args()
 	if len(names) == 0 {
 		return nil, nil
 	}
@@ -85,47 +80,12 @@ func (q *Queue) Allow(ctx context.Context, user, address string) (*Allowance, er
 	r := &reply{script: "limit"}
 	row := r.list(v, 1)
 	if r.int(row[0]) == codeLimited {
-		return nil, q.limitError(r, row)
+		return nil, limits.refusal(r, row)
 	}
 	row = r.list(row, 4)
-	left := allowances{q.allowance(r, row[1:4], time.Now())}
+	left := allowances{limits.allowance(r, row[1:4], time.Now())}
 	if r.err != nil {
 		return nil, r.err
 	}
 	return left.of(0), nil
-}
-
-// limitArgs are the first arguments of every script that checks limits.
-func (q *Queue) limitArgs() []any {
-	u, a := q.opts.UserLimit, q.opts.AddressLimit
-	return []any{u.N, u.Per.Microseconds(), a.N, a.Per.Microseconds()}
-}
-
-// limitKeys adds the keys of one entry of such a script.
-func (q *Queue) limitKeys(names []string, k keys, user, address string) []string {
-	if q.opts.UserLimit.On() {
-		names = append(names, k.userLimit(user))
-	}
-	if q.opts.AddressLimit.On() {
-		names = append(names, k.addressLimit(address))
-	}
-	return names
-}
-
-// limitError reads an entry that was refused by a limit.
-func (q *Queue) limitError(r *reply, row []any) error {
-	row = r.list(row, 3)
-	limit, by, who := q.opts.UserLimit, "user", "you"
-	if r.int(row[1]) == byAddress {
-		limit, by, who = q.opts.AddressLimit, "address", "your address"
-	}
-	wait := time.Duration(r.int(row[2])) * time.Microsecond
-	return &Error{
-		Code:       Limited,
-		Message:    fmt.Sprintf("it is crowded: %s may ask %s; you keep your place, try again in a moment", who, limit),
-		RetryAfter: wait,
-		By:         by,
-		Limit:      limit.N,
-		Reset:      time.Now().Add(wait),
-	}
 }

@@ -106,9 +106,10 @@ func (q *Queue) grabBatch(ctx context.Context, sale string, calls []grabCall) ([
 	k := keysOf(sale)
 	names := []string{k.meta, k.stock, k.seats, k.turns, k.winners, k.past, k.outbox, k.away, k.draw}
 	spans := q.follow(trace.GrabScript, len(calls), func(i int) string { return calls[i].Trace })
-	args := append(q.limitArgs(), q.opts.OutboxLimit, spans.contexts())
+	limits := q.limits.Load()
+	args := append(limits.args(), limits.Outbox, spans.contexts())
 	for _, c := range calls {
-		names = q.limitKeys(names, k, c.User, c.Address)
+		names = limits.keys(names, k, c.User, c.Address)
 		args = append(args, c.User, c.Item, c.Qty, c.RequestID, c.order)
 	}
 	grabbed, errs := make([]Grabbed, len(calls)), make([]error, len(calls))
@@ -129,7 +130,7 @@ func (q *Queue) grabBatch(ctx context.Context, sale string, calls []grabCall) ([
 		return grabbed, fill(errs, q.absent(ctx, sale))
 	}
 	rows = r.list(v, 1+len(calls))
-	head, left := r.list(rows[0], 3), q.allowances(r, rows, len(calls))
+	head, left := r.list(rows[0], 3), limits.allowances(r, rows, len(calls))
 	state := State(r.text(head[1]))
 	for i, c := range calls {
 		g := Grabbed{State: state, Stock: StockState(r.text(head[2])), Allowance: left.of(i)}
@@ -151,7 +152,7 @@ func (q *Queue) grabBatch(ctx context.Context, sale string, calls []grabCall) ([
 		case codeNoTurn, codeNotOpen:
 			g.Result = Result(code)
 		case codeLimited:
-			errs[i] = q.limitError(r, row)
+			errs[i] = limits.refusal(r, row)
 		case codeNoItem:
 			errs[i] = &Error{Code: NoSuchItem, Message: fmt.Sprintf("the sale %q has no item %q", sale, c.Item)}
 		case codeRecovering:

@@ -81,9 +81,10 @@ func (q *Queue) joinBy(ctx context.Context, sale string, served int64, reqs []Jo
 	k := keysOf(sale)
 	names := []string{k.meta, k.seats, k.turns, k.winners, k.stock, k.gone, k.away, k.recall, k.draw, k.conn, k.lost, k.leaves, k.news, k.dropout,
 		k.codes, k.used, k.coded, k.address, k.ranks}
-	args := append(q.limitArgs(), served, q.node, by.settings())
+	limits := q.limits.Load()
+	args := append(limits.args(), served, q.node, by.settings())
 	for _, req := range reqs {
-		names = q.limitKeys(names, k, req.User, req.Address)
+		names = limits.keys(names, k, req.User, req.Address)
 		args = append(args, req.User, req.Resume, req.Epoch, flag(req.Called), here(req.Connected, req.Poll), req.Leaf,
 			req.Code, req.Address, flag(!by.admit(req.User, req.Peer)), flag(req.Solved), flag(req.Solved || counted))
 	}
@@ -98,7 +99,7 @@ func (q *Queue) joinBy(ctx context.Context, sale string, served int64, reqs []Jo
 		return seats, fill(errs, q.absent(ctx, sale))
 	}
 	rows = r.list(v, 1+len(reqs))
-	head, left := r.seatHead(rows[0]), q.allowances(r, rows, len(reqs))
+	head, left := r.seatHead(rows[0]), limits.allowances(r, rows, len(reqs))
 	for i, req := range reqs {
 		seat := head
 		seat.Allowance = left.of(i)
@@ -106,7 +107,7 @@ func (q *Queue) joinBy(ctx context.Context, sale string, served int64, reqs []Jo
 		row := r.list(rows[1+i], 1)
 		switch code := r.int(row[0]); code {
 		case codeLimited:
-			errs[i] = q.limitError(r, row)
+			errs[i] = limits.refusal(r, row)
 		case codeNotOpen:
 			errs[i] = &Error{Code: Conflict, Message: fmt.Sprintf("the sale %q cannot be joined: it is %s", sale, seat.State)}
 		case codeSoldOut:

@@ -40,7 +40,7 @@ type keys struct {
 	held    string // sorted set: order that a writer has in hand → until when that counts, ms by Redis time; it expires
 	news    string // stream, capped: what each tick tells the nodes
 	audit   string // string: what the regular audit found last; it expires
-	limit   string // prefix of the lists of the limits
+	limit   string // prefix of what the limits have counted
 
 	archived string // string: the sale was archived a while ago, and none of the others may be made again; it expires
 }
@@ -79,11 +79,21 @@ func keysOf(sale string) keys {
 	}
 }
 
-// userLimit holds the moments of the user's last requests.
-func (k keys) userLimit(user string) string { return k.limit + "u:" + user }
+// userLimit holds the moments of the user's last requests, as a list or as a string.
+func (k keys) userLimit(user string, list bool) string {
+	if list {
+		return k.limit + "ul:" + user
+	}
+	return k.limit + "u:" + user
+}
 
-// addressLimit holds the moments of the last requests from an address.
-func (k keys) addressLimit(address string) string { return k.limit + "a:" + address }
+// addressLimit holds the moments of the last requests from an address, as a list or as a string.
+func (k keys) addressLimit(address string, list bool) string {
+	if list {
+		return k.limit + "al:" + address
+	}
+	return k.limit + "a:" + address
+}
 
 // all lists the keys that a sale has one of while it is here; those of the limits are one for each user.
 func (k keys) all() []string {

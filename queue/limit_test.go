@@ -71,6 +71,40 @@ func TestTwoNodesTogetherLetThroughNoMoreThanTheLimit(t *testing.T) {
 	}
 }
 
+func TestLimitsAreChangedWhileTheyCount(t *testing.T) {
+	t.Parallel()
+	for name, open := range map[string]func(*testing.T, queue.Options) *line{"real": realLine, "embedded": embeddedLine} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			l := open(t, queue.Options{UserLimit: queue.Rate{N: 10, Per: time.Hour}})
+			user := "u-" + uuid.NewString()
+			for i, step := range []struct {
+				limit  int64
+				passes int
+			}{
+				{10, 10}, {12, 2}, {5, 0}, // what passed before counts
+				{70, 70}, {80, 10}, {70, 0}, // long ones are kept in another form, and begin anew
+				{14, 2}, {0, 20}, {14, 0}, // and neither is taken for the other
+			} {
+				l.SetLimits(queue.Limits{User: queue.Rate{N: step.limit, Per: time.Hour}})
+				for n := range step.passes {
+					if _, err := l.Allow(t.Context(), user, "192.0.2.1"); err != nil {
+						t.Fatalf("step %d: request %d: %v", i, n+1, err)
+					}
+				}
+				if step.limit == 0 {
+					continue
+				}
+				_, err := l.Allow(t.Context(), user, "192.0.2.1")
+				var refused *queue.Error
+				if !errors.As(err, &refused) || refused.Code != queue.Limited || refused.Limit != step.limit {
+					t.Fatalf("step %d: beyond the limit: %v", i, err)
+				}
+			}
+		})
+	}
+}
+
 func TestWhatTheAddressIsRefusedCountsForNoUser(t *testing.T) {
 	t.Parallel()
 	for _, most := range []int64{2, 65} { // the longer one is kept in another way

@@ -22,10 +22,10 @@ import (
 type Options struct {
 	Logger       *slog.Logger
 	Registerer   prometheus.Registerer // nil = no metrics
-	UserLimit    Rate                  // joins and grabs of one user in one sale, and what Allow counts of one user
-	AddressLimit Rate                  // joins and grabs from one address in one sale, and what Allow counts of one address
+	UserLimit    Rate                  // Limits.User to begin with
+	AddressLimit Rate                  // Limits.Address to begin with
 	Blocking     redis.UniversalClient // for reads that wait, so that they never hold the connections of the others; nil = the same client
-	OutboxLimit  int64                 // orders in the outbox of a sale beyond which no turn is given and nothing is sold without one; 0 = any number
+	OutboxLimit  int64                 // Limits.Outbox to begin with
 	Tracer       *trace.Tracer         // follows the calls of joins and grabs; nil = none
 	Embedded     bool                  // the Redis is the embedded one, which has no run id
 }
@@ -38,6 +38,7 @@ type Queue struct {
 	scripts map[string]*redis.Script
 	metrics *metrics
 	latches latches
+	limits  atomic.Pointer[Limits]
 
 	mu    sync.Mutex
 	lanes map[string]*lane
@@ -65,6 +66,7 @@ func New(rdb redis.UniversalClient, opts Options) *Queue {
 		q.scripts[name] = redis.NewScript(lua.Source(name, opts.Embedded))
 	}
 	q.metrics = newMetrics(opts.Registerer)
+	q.SetLimits(Limits{User: opts.UserLimit, Address: opts.AddressLimit, Outbox: opts.OutboxLimit})
 	q.latches = latches{start: time.Now(), of: map[string]*latch{}}
 	return q
 }

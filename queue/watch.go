@@ -164,7 +164,7 @@ func (w *Watcher) tick(ctx context.Context) (more bool, err error) {
 	begun := w.q.latches.now()
 	v, err := w.q.run(ctx, "tick", []string{
 		k.meta, k.stock, k.turns, k.gone, k.news, k.outbox, k.conn, k.away, k.recall, k.nodes, k.draw,
-	}, []any{w.known.news, w.known.left, newsMost, w.q.opts.OutboxLimit, w.q.node, w.known.recalls})
+	}, []any{w.known.news, w.known.left, newsMost, w.q.limits.Load().Outbox, w.q.node, w.known.recalls})
 	if err != nil {
 		return false, err
 	}

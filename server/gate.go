@@ -61,6 +61,14 @@ func NewGate(opts GateOptions) (*Gate, error) {
 	return &Gate{opts: opts, proxies: trusted, crowds: map[netip.Prefix]*crowd{}}, nil
 }
 
+// SetBounds puts other bounds in force for those who come from now on. Those who are here stay, also beyond the bounds; of an
+// address that had none so far, only those who come from now on are counted.
+func (g *Gate) SetBounds(most, perAddress int) {
+	g.mu.Lock()
+	defer g.mu.Unlock()
+	g.opts.Most, g.opts.PerAddress = most, perAddress
+}
+
 // Listen puts the gate before a listener. Its connections belong to an http.Server of NewHTTPServer.
 func (g *Gate) Listen(l net.Listener) net.Listener { return &gated{Listener: l, gate: g} }
 

@@ -186,6 +186,33 @@ func TestConnectionsOfAnAddressAreCountedByHome(t *testing.T) {
 	}
 }
 
+func TestTheBoundsOfAGateAreChangedWhileConnectionsAreThere(t *testing.T) {
+	t.Parallel()
+	g, _ := newTestGate(t, GateOptions{Most: 100, PerAddress: 1})
+	enter := func(address string) *caller { return g.admit(callerFrom(address)) }
+	must := func(c *caller, why refusedAs) *caller {
+		t.Helper()
+		if c.why() != why {
+			t.Fatalf("got %d, want %d", c.why(), why)
+		}
+		return c
+	}
+	first := must(enter("192.0.2.1"), welcomed)
+	must(enter("192.0.2.1"), tooMany).Close()
+	g.SetBounds(100, 2)
+	must(enter("192.0.2.1"), welcomed)
+	must(enter("192.0.2.1"), tooMany).Close()
+	g.SetBounds(2, 0)
+	must(enter("192.0.2.2"), crowdedOut).Close() // both are still here
+	first.Close()
+	g.SetBounds(4, 1) // of whom one is counted for the address
+	must(enter("192.0.2.1"), tooMany).Close()
+	must(enter("192.0.2.2"), welcomed)
+	if g.open != 2 || g.turned != 0 {
+		t.Errorf("%d are here and %d are turned away", g.open, g.turned)
+	}
+}
+
 // behindGate gives the node of a fair a second address, behind a gate, and returns its port.
 func behindGate(f *fair, opts GateOptions) *node {
 	f.Helper()
