@@ -32,11 +32,12 @@ func (s *Server) about(c *echo.Context) error {
 		}
 		return r.String()
 	}
+	set := s.current()
 	return c.JSON(http.StatusOK, aboutView{
 		Node:     s.opts.Node,
 		Version:  s.opts.Version,
 		BrokerUI: s.opts.BrokerUI,
-		Limits:   aboutLimits{User: limit(s.opts.UserLimit), Address: limit(s.opts.AddressLimit), Node: limit(s.opts.NodeLimit)},
+		Limits:   aboutLimits{User: limit(set.UserLimit), Address: limit(set.AddressLimit), Node: limit(set.NodeLimit)},
 		Payment:  s.payment(),
 		Time:     s.now().UnixMilli(),
 	})

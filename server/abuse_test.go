@@ -43,7 +43,7 @@ func TestAUserIDIsNotBelievedAsSent(t *testing.T) {
 	if a.status != http.StatusOK {
 		t.Fatalf("bob joins: %d %s", a.status, a.body)
 	}
-	if seat := must[SeatToken](t)(n.server.identities.ParseSeat(fmt.Sprint(a.field(t, "seat")))); seat.User != "bob" {
+	if seat := must[SeatToken](t)(n.server.current().identities.ParseSeat(fmt.Sprint(a.field(t, "seat")))); seat.User != "bob" {
 		t.Errorf("the seat is %s's", seat.User)
 	}
 	if seat := must[queue.Seat](t)(n.line.Look(t.Context(), n.sale, "ann")); seat.Ticket != 0 {

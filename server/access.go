@@ -90,5 +90,5 @@ func (s *Server) solved(ctx context.Context, sale *queue.Sale, solution string, 
 	if at == "" {
 		return errNoVerdict(errors.New("this node does not know the verifier yet"))
 	}
-	return s.verifier.solved(ctx, at, solution, req.Peer)
+	return s.verifier.solved(ctx, s.current().ChallengeSecret, at, solution, req.Peer)
 }

@@ -459,7 +459,7 @@ func TestTheURLOfAVerifierIsInNoError(t *testing.T) {
 	t.Parallel()
 	nobody := httptest.NewServer(nil)
 	nobody.Close()
-	err := newVerifier("").solved(t.Context(), nobody.URL+"/verify?key=hush", "good", netip.Addr{})
+	err := newVerifier().solved(t.Context(), "", nobody.URL+"/verify?key=hush", "good", netip.Addr{})
 	if text := fmt.Sprint(err, errors.Unwrap(err)); queue.CodeOf(err) != queue.Unavailable || strings.Contains(text, "hush") {
 		t.Errorf("got %s", text)
 	}
@@ -516,24 +516,24 @@ func TestASlowVerifierHoldsUpNoOtherVerifier(t *testing.T) {
 		return false
 	})
 	quick := newReferee(t, nil)
-	v := newVerifier("")
+	v := newVerifier()
 	v.timeout = time.Hour // the test's own is shorter
 	var waiting sync.WaitGroup
 	for i := range challengeWaiting {
-		waiting.Go(func() { _ = v.solved(t.Context(), slow.URL+"/verify", fmt.Sprint("good ", i), netip.Addr{}) })
+		waiting.Go(func() { _ = v.solved(t.Context(), "", slow.URL+"/verify", fmt.Sprint("good ", i), netip.Addr{}) })
 	}
 	for range challengeAtOnce {
 		<-held
 	}
 	for i := range challengeAtOnce + 1 {
-		if err := v.solved(t.Context(), quick.URL, fmt.Sprint("good ", i), netip.Addr{}); err != nil {
+		if err := v.solved(t.Context(), "", quick.URL, fmt.Sprint("good ", i), netip.Addr{}); err != nil {
 			t.Fatalf("the other verifier was asked and said yes, and the answer is %v", err)
 		}
 	}
 	for v.waitingFor(slow) < challengeWaiting { // until all are there
 		runtime.Gosched()
 	}
-	if err := v.solved(t.Context(), slow.URL+"/verify", "good", netip.Addr{}); queue.CodeOf(err) != queue.Unavailable {
+	if err := v.solved(t.Context(), "", slow.URL+"/verify", "good", netip.Addr{}); queue.CodeOf(err) != queue.Unavailable {
 		t.Errorf("one too many for the slow one got %v", err)
 	}
 	close(release)

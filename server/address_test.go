@@ -54,7 +54,7 @@ func TestTheAddressIsThatOfTheNearestUntrustedPeer(t *testing.T) {
 			t.Errorf("the gate trusts others than %s", text)
 		}
 	}
-	if _, err := newServer(Options{Orders: &fakeStore{}, Sales: &fakeStore{}, Secrets: [][]byte{testSecret()}, Now: testNow,
+	if _, err := newServer(Options{Orders: &fakeStore{}, Sales: &fakeStore{}, Settings: Settings{Secrets: [][]byte{testSecret()}}, Now: testNow,
 		TrustedProxies: []string{"10.0.0.0/33"}}, &fakeLine{}); err == nil {
 		t.Error("a range that is none was accepted")
 	}

@@ -36,7 +36,8 @@ func (b bearer) is(token string) bool {
 func (s *Server) adminOnly(params ...string) echo.MiddlewareFunc {
 	return func(next echo.HandlerFunc) echo.HandlerFunc {
 		return func(c *echo.Context) error {
-			if !s.admin.set {
+			admin := s.current().admin
+			if !admin.set {
 				return &queue.Error{
 					Code:    queue.Forbidden,
 					Message: "the admin API is off: set --admin-token to turn it on",
@@ -46,7 +47,7 @@ func (s *Server) adminOnly(params ...string) echo.MiddlewareFunc {
 			switch {
 			case !ok || token == "":
 				return unauthenticated("this needs the admin token as a bearer token")
-			case !s.admin.is(token):
+			case !admin.is(token):
 				return s.wrongToken(c)
 			}
 			if err := onlyParams(c.Request().URL.RawQuery, params); err != nil {

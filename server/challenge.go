@@ -29,7 +29,6 @@ const (
 // for it is bounded, for each host, so that a slow one costs the sales that name it some patience and the node nothing else.
 type verifier struct {
 	client  *http.Client
-	secret  string
 	timeout time.Duration
 
 	mu     sync.Mutex
@@ -42,7 +41,7 @@ type questions struct {
 	asking  chan struct{} // those that are open
 }
 
-func newVerifier(secret string) *verifier {
+func newVerifier() *verifier {
 	transport := http.DefaultTransport.(*http.Transport).Clone() //nolint:forcetypeassert // the standard library says so
 	transport.MaxIdleConnsPerHost, transport.MaxConnsPerHost = challengeAtOnce, challengeAtOnce
 	transport.MaxResponseHeaderBytes = longestAnswer
@@ -51,7 +50,6 @@ func newVerifier(secret string) *verifier {
 			Transport:     transport,
 			CheckRedirect: func(*http.Request, []*http.Request) error { return http.ErrUseLastResponse },
 		},
-		secret:  secret,
 		timeout: challengeTimeout,
 		crowds:  map[string]*questions{},
 	}
@@ -59,7 +57,7 @@ func newVerifier(secret string) *verifier {
 
 // solved is nil when the verifier says that it is. Errors: Forbidden with ChallengeNeeded when it says that it is not, and
 // Unavailable when it says nothing that counts. It blocks challengeTimeout at most.
-func (v *verifier) solved(ctx context.Context, at, solution string, peer netip.Addr) error {
+func (v *verifier) solved(ctx context.Context, secret, at, solution string, peer netip.Addr) error {
 	if len(solution) > longestSolution {
 		return queue.Barred(queue.ChallengeNeeded)
 	}
@@ -70,7 +68,7 @@ func (v *verifier) solved(ctx context.Context, at, solution string, peer netip.A
 		return errNoVerdict(err)
 	}
 	defer leave()
-	yes, err := v.ask(ctx, at, solution, peer)
+	yes, err := v.ask(ctx, secret, at, solution, peer)
 	switch {
 	case err != nil:
 		return errNoVerdict(err)
@@ -116,10 +114,10 @@ func (v *verifier) enter(ctx context.Context, at string) (leave func(), err erro
 
 // ask is the question, as the services agree on it: a form with secret, response and remoteip, answered with JSON in which
 // success is true or not.
-func (v *verifier) ask(ctx context.Context, at, solution string, peer netip.Addr) (bool, error) {
+func (v *verifier) ask(ctx context.Context, secret, at, solution string, peer netip.Addr) (bool, error) {
 	form := url.Values{"response": {solution}}
-	if v.secret != "" {
-		form.Set("secret", v.secret)
+	if secret != "" {
+		form.Set("secret", secret)
 	}
 	if peer.IsValid() {
 		form.Set("remoteip", peer.Unmap().String())

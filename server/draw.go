@@ -131,7 +131,7 @@ func (s *Server) showEntry(c *echo.Context) error {
 		return err
 	}
 	entry := queue.DrawEntry{Priority: draw.Priority(seat.Ticket)}
-	nonce, known := s.identities.nonceOf(tree.Leaf(int(index)), entry.Priority, sale, who.User)
+	nonce, known := s.current().identities.nonceOf(tree.Leaf(int(index)), entry.Priority, sale, who.User)
 	if !known {
 		return fmt.Errorf("the entry of ticket %d of sale %s is not the one of its user", seat.Ticket, sale)
 	}

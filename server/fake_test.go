@@ -379,7 +379,7 @@ func newBench(t *testing.T, change func(*Options)) *bench {
 	}
 	opts := Options{
 		Orders: b.store, Sales: b.store, Snapshots: b.snaps,
-		Secrets: [][]byte{testSecret()}, AdminToken: testAdminToken, Auth: []string{"jwt", "hmac", "guest"}, Now: testNow,
+		Settings: Settings{Secrets: [][]byte{testSecret()}, AdminToken: testAdminToken}, Auth: []string{"jwt", "hmac", "guest"}, Now: testNow,
 	}
 	if change != nil {
 		change(&opts)

@@ -49,7 +49,7 @@ func (s *Server) named(ctx context.Context, user string, seat queue.Seat, id str
 	if err != nil || len(id) != 36 || parsed.Version() != 7 || seat.Order != nil && seat.Order.ID == id {
 		return nil // what is no id of ours names nothing
 	}
-	if !s.identities.wasTold(parsed, snap.Sale.ID, user) {
+	if !s.current().identities.wasTold(parsed, snap.Sale.ID, user) {
 		return nil
 	}
 	seconds, nanos := parsed.Time().UnixTime()

@@ -18,7 +18,7 @@ func (f *fair) orderIDAt(at time.Time, user string) string {
 	for i := range 6 {
 		id[i] = byte(at.UnixMilli() >> (40 - 8*i))
 	}
-	sign(f.main.server.identities.orders[0], &id, f.sale, user)
+	sign(f.main.server.current().identities.orders[0], &id, f.sale, user)
 	return id.String()
 }
 
@@ -43,7 +43,7 @@ func TestAForgottenSuccessIsToldRejected(t *testing.T) {
 	lost := f.orderIDAt(time.Now().Add(-time.Minute+10*time.Second), "bob") // the sale opened a minute ago at most
 	madeUp := uuid.MustParse(lost)
 	madeUp[15] ^= 1
-	by := f.main.server.identities
+	by := f.main.server.current().identities
 	if id := uuid.MustParse(bought.ID); !by.wasTold(id, f.sale, "ann") || by.wasTold(id, f.sale, "bob") || by.wasTold(id, "another", "ann") {
 		t.Errorf("the order %s of ann does not say whose it is", id)
 	}

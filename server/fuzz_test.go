@@ -249,7 +249,7 @@ func FuzzFrames(f *testing.F) {
 		sale := phoneX()
 		here := newRoom(sale.ID, queue.New(nil, queue.Options{}), b.line, b.server.passes, b.server.presentOrder, b.server.fate, panics)
 		b.server.registry.rooms[sale.ID] = &openRoom{room: here}
-		seat, err := b.server.identities.MintSeat(SeatToken{Sale: sale.ID, User: "ann", Ticket: 1})
+		seat, err := b.server.current().identities.MintSeat(SeatToken{Sale: sale.ID, User: "ann", Ticket: 1})
 		if err != nil {
 			t.Fatal(err)
 		}

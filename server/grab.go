@@ -43,7 +43,7 @@ type grabAnswer struct {
 // that user ever asks, and after a cancelled order there could be no second one.
 func (s *Server) postGrab(c *echo.Context) error {
 	ctx := c.Request().Context()
-	who, err := s.identities.Request(c.Request())
+	who, err := s.current().identities.Request(c.Request())
 	if err != nil {
 		return err
 	}

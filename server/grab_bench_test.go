@@ -17,7 +17,7 @@ func BenchmarkGrab(b *testing.B) {
 		return queue.Grabbed{Result: queue.Success, Order: &order}, nil
 	}}
 	server, err := newServer(Options{
-		Orders: store, Sales: store, Snapshots: fakeSnapshots{sale.ID: openSnapshot(sale)}, Auth: []string{"jwt"}, Secrets: [][]byte{testSecret()}, Now: testNow,
+		Orders: store, Sales: store, Snapshots: fakeSnapshots{sale.ID: openSnapshot(sale)}, Auth: []string{"jwt"}, Settings: Settings{Secrets: [][]byte{testSecret()}}, Now: testNow,
 	}, line)
 	if err != nil {
 		b.Fatal(err)

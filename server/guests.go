@@ -8,7 +8,7 @@ import (
 
 // makeGuest is POST /guests.
 func (s *Server) makeGuest(c *echo.Context) error {
-	user, token, expires, err := s.identities.Guest()
+	user, token, expires, err := s.current().identities.Guest()
 	if err != nil {
 		return err
 	}

@@ -187,7 +187,7 @@ func TestAProviderThatIsSlowHoldsUpNobodyWhoseKeyIsKnown(t *testing.T) {
 	})
 	stranger := make(chan error, 1)
 	go func() {
-		_, err := n.server.identities.Token(t.Context(), newEd(t, "stranger").token(t, nil))
+		_, err := n.server.current().identities.Token(t.Context(), newEd(t, "stranger").token(t, nil))
 		stranger <- err
 	}()
 	<-reached
@@ -208,7 +208,7 @@ func TestAFloodOfUnknownKeysAsksTheProviderOnceInAGap(t *testing.T) {
 	d := newEd(t, "d")
 	p := newProvider(t, d)
 	n := newFair(t, saleOf(5), p.trust(func(k *Keyring) { k.gap, k.patience = time.Hour, time.Millisecond })).main
-	eventually(t, "the keys are read", func() bool { return n.server.identities.keys.known() == 1 })
+	eventually(t, "the keys are read", func() bool { return n.server.current().identities.keys.known() == 1 })
 	var flood sync.WaitGroup
 	for range 20 {
 		flood.Go(func() {

@@ -72,21 +72,22 @@ func (w *window) idle(now time.Time) bool {
 
 // limit refuses what is beyond this node's limit before anything is spent on it.
 func (s *Server) limit(next echo.HandlerFunc) echo.HandlerFunc {
-	if s.node == nil {
-		return next
-	}
 	return func(c *echo.Context) error {
+		node := s.current().node
+		if node == nil {
+			return next(c)
+		}
 		now := s.now()
-		wait, ok := s.node.take(now)
+		wait, ok := node.take(now)
 		if ok {
 			return next(c)
 		}
 		s.counted.refused("node")
 		return &queue.Error{
 			Code:       queue.Limited,
-			Message:    fmt.Sprintf("it is crowded: this server takes %s requests, and has had them; you keep your place, try again in a moment", s.node.rate),
+			Message:    fmt.Sprintf("it is crowded: this server takes %s requests, and has had them; you keep your place, try again in a moment", node.rate),
 			RetryAfter: wait,
-			Limit:      s.node.rate.N,
+			Limit:      node.rate.N,
 			Reset:      now.Add(wait),
 		}
 	}
@@ -95,7 +96,7 @@ func (s *Server) limit(next echo.HandlerFunc) echo.HandlerFunc {
 // caller is who sent a request that costs Redis or the database something and is no join or grab, which are counted where they
 // are done. It is refused when it is beyond the limits of its user or address, which all nodes share.
 func (s *Server) caller(c *echo.Context) (Identity, error) {
-	who, err := s.identities.Request(c.Request())
+	who, err := s.current().identities.Request(c.Request())
 	if err != nil {
 		return who, err
 	}

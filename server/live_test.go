@@ -66,7 +66,7 @@ func newShop(t *testing.T, file func(id string) string) *shop {
 	s.watch = queue.NewWatcher(line, s.sale, nil)
 	server, err := New(Options{
 		Queue: line, Orders: s.store, Sales: s.store, Snapshots: watched{s.sale, s.watch},
-		Secrets: [][]byte{testSecret()}, AdminToken: testAdminToken, Auth: []string{"hmac"},
+		Settings: Settings{Secrets: [][]byte{testSecret()}, AdminToken: testAdminToken}, Auth: []string{"hmac"},
 	})
 	if err != nil {
 		t.Fatal(err)

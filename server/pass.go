@@ -4,6 +4,7 @@ import (
 	"errors"
 	"fmt"
 	"net/http"
+	"sync/atomic"
 	"time"
 
 	"github.com/golang-jwt/jwt/v5"
@@ -107,7 +108,7 @@ func (c passClaims) GetAudience() (jwt.ClaimStrings, error) { return jwt.ClaimSt
 
 // passes signs and verifies. It is safe for concurrent use.
 type passes struct {
-	keys   *passKeys
+	keys   atomic.Pointer[passKeys]
 	issuer string
 	now    func() time.Time
 }
@@ -120,7 +121,9 @@ func newPasses(secrets [][]byte, issuer string, now func() time.Time) (*passes, 
 	if issuer == "" {
 		issuer = defaultPassIssuer
 	}
-	return &passes{keys: keys, issuer: issuer, now: now}, nil
+	p := &passes{issuer: issuer, now: now}
+	p.keys.Store(keys)
+	return p, nil
 }
 
 // mint signs a pass and returns it with its end in Unix seconds; "" when the ground has no whole second left. It takes
@@ -138,8 +141,9 @@ func (p *passes) mint(g ground) (token string, ends int64, err error) {
 		Issuer: p.issuer, Audience: g.sale, Subject: g.user, Sale: g.sale, Seat: g.seat, Epoch: g.epoch, Order: g.order,
 		ID: uuid.NewString(), IssuedAt: now.Unix(), Begins: now.Add(-passLeeway).Unix(), Ends: ends,
 	})
-	t.Header["kid"] = p.keys.id
-	if token, err = t.SignedString(p.keys.signer); err != nil {
+	keys := p.keys.Load()
+	t.Header["kid"] = keys.id
+	if token, err = t.SignedString(keys.signer); err != nil {
 		return "", 0, fmt.Errorf("sign a pass: %w", err)
 	}
 	return token, ends, nil
@@ -160,7 +164,7 @@ func (p *passes) verify(token, sale string) (passClaims, error) {
 		jwt.WithTimeFunc(p.now),
 	).ParseWithClaims(token, &claims, func(t *jwt.Token) (any, error) {
 		id, _ := t.Header["kid"].(string)
-		key, ok := p.keys.public[id]
+		key, ok := p.keys.Load().public[id]
 		if !ok {
 			return nil, errors.New("no such key")
 		}
@@ -229,7 +233,7 @@ type passAnswer struct {
 // join that resumes, which it is.
 func (s *Server) renewPass(c *echo.Context) error {
 	ctx, sale := c.Request().Context(), c.Param("sale")
-	who, err := s.identities.Request(c.Request())
+	who, err := s.current().identities.Request(c.Request())
 	if err != nil {
 		return err
 	}

@@ -88,5 +88,5 @@ func thumbprint(key jwk) (string, error) {
 // showKeys is GET /.well-known/jwks.json.
 func (s *Server) showKeys(c *echo.Context) error {
 	c.Response().Header().Set(echo.HeaderCacheControl, fmt.Sprintf("public, max-age=%d", int(jwksAge.Seconds())))
-	return c.Blob(http.StatusOK, "application/jwk-set+json", s.passes.keys.set)
+	return c.Blob(http.StatusOK, "application/jwk-set+json", s.passes.keys.Load().set)
 }

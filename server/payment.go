@@ -32,7 +32,7 @@ const (
 
 // payment says how orders are paid here: "demo", by payOrder, or "provider", only by the signed events of one.
 func (s *Server) payment() string {
-	if len(s.opts.WebhookSecrets) > 0 {
+	if len(s.current().WebhookSecrets) > 0 {
 		return "provider"
 	}
 	return "demo"
@@ -40,7 +40,7 @@ func (s *Server) payment() string {
 
 // payOrder is POST /orders/{order}/pay, the demonstration payment.
 func (s *Server) payOrder(c *echo.Context) error {
-	if len(s.opts.WebhookSecrets) > 0 {
+	if len(s.current().WebhookSecrets) > 0 {
 		return &queue.Error{Code: queue.Forbidden, Message: "orders are paid with the payment provider, not here"}
 	}
 	return s.changeOrder(c, trace.Pay, Cashier.Pay)
@@ -108,7 +108,7 @@ func beingWritten() error {
 // paymentEvent is POST /webhooks/payment: a payment provider tells what became of a payment. It repeats what was not
 // answered with 2xx; what is unknown here for the moment is answered 503 and not recorded, so that the repetition counts.
 func (s *Server) paymentEvent(c *echo.Context) error {
-	if len(s.opts.WebhookSecrets) == 0 {
+	if len(s.current().WebhookSecrets) == 0 {
 		return &queue.Error{Code: queue.Forbidden, Message: "no payment provider is configured: set --webhook-secret"}
 	}
 	body, err := readBody(c, maxPaymentEvent)
@@ -165,7 +165,7 @@ func (s *Server) signed(body []byte, signature string) bool {
 		return false
 	}
 	good := false
-	for _, secret := range s.opts.WebhookSecrets {
+	for _, secret := range s.current().WebhookSecrets {
 		mac := hmac.New(sha256.New, secret)
 		mac.Write(body)
 		good = hmac.Equal(given, mac.Sum(nil)) || good

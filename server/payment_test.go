@@ -44,9 +44,11 @@ func tillBench(t *testing.T, webhook ...string) (*bench, *till) {
 		return queue.Order{ID: order, Sale: "solo", Item: "main", Qty: 1, Status: queue.Paid}, nil
 	}}
 	b.server.opts.Cashier = c
+	settings := b.server.current().Settings
 	for _, secret := range webhook {
-		b.server.opts.WebhookSecrets = append(b.server.opts.WebhookSecrets, []byte(secret))
+		settings.WebhookSecrets = append(settings.WebhookSecrets, []byte(secret))
 	}
+	must[func()](t)(b.server.Prepare(settings))()
 	return b, c
 }
 

@@ -35,7 +35,7 @@ type seatRequest struct {
 // joinSeat is POST /sales/{sale}/seat: join, or return the seat already held.
 func (s *Server) joinSeat(c *echo.Context) error {
 	ctx, sale := c.Request().Context(), c.Param("sale")
-	who, err := s.identities.Request(c.Request())
+	who, err := s.current().identities.Request(c.Request())
 	if err != nil {
 		return err
 	}
@@ -45,7 +45,7 @@ func (s *Server) joinSeat(c *echo.Context) error {
 	}
 	req := queue.JoinRequest{Sale: sale, User: who.User, Address: addressOf(c), Poll: 2 * pollSlowest, Peer: clientOf(c), Code: codeOf(body.Code)}
 	if body.Seat != "" {
-		held, err := s.identities.ParseSeat(body.Seat)
+		held, err := s.current().identities.ParseSeat(body.Seat)
 		if err != nil || held.Sale != sale || held.User != who.User {
 			return badRequest("the seat token is not of this user in this sale; leave it out to join anew")
 		}
@@ -72,7 +72,7 @@ func (s *Server) joinSeat(c *echo.Context) error {
 // showSeat is GET /sales/{sale}/seat: the state of the caller now.
 func (s *Server) showSeat(c *echo.Context) error {
 	ctx, sale := c.Request().Context(), c.Param("sale")
-	who, err := s.identities.Request(c.Request())
+	who, err := s.current().identities.Request(c.Request())
 	if err != nil {
 		return err
 	}
@@ -130,7 +130,7 @@ func (s *Server) answerSeat(c *echo.Context, sale string, seat queue.Seat) error
 	}
 	body = body[:len(body)-1]
 	if seat.Ticket > 0 {
-		token, err := s.identities.MintSeat(SeatToken{Sale: sale, User: seat.User, Ticket: seat.Ticket, Epoch: seat.Epoch, Code: seat.Code})
+		token, err := s.current().identities.MintSeat(SeatToken{Sale: sale, User: seat.User, Ticket: seat.Ticket, Epoch: seat.Epoch, Code: seat.Code})
 		if err != nil {
 			return err
 		}

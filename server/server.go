@@ -142,10 +142,9 @@ type Options struct {
 	// ever called forgotten.
 	Forget func(ctx context.Context, order queue.Order) (queue.Order, error)
 
-	Secrets        [][]byte      // the first signs, all verify
+	Settings // to begin with; Prepare makes ready to change them
+
 	PassIssuer     string        // `iss` of passes; "" = "sluice"
-	AdminToken     string        // "" = the admin API is off
-	WebhookSecrets [][]byte      // sign the events of a payment provider, which then alone may pay; none = demonstration payments
 	Auth           []string      // how people may say who they are; see IdentityOptions
 	Keys           *Keyring      // of an identity provider; nil = there is none. Run keeps it up to date
 	Issuer         string        // that users' tokens must be of; "" = any
@@ -153,15 +152,8 @@ type Options struct {
 	Leeway         time.Duration // how far the clock of whoever signs tokens may be off
 	Origins        []string      // pages of other origins that may call the API, as scheme://host[:port]
 	TrustedProxies []string      // addresses or ranges whose X-Forwarded-For is believed; none = the peer's own address
-	NodeLimit      queue.Rate    // of this node's API as a whole
-	UserLimit      queue.Rate    // of a user, as the Queue enforces it; only shown
-	AddressLimit   queue.Rate    // of an address, likewise
-	ConnsSeat      int           // sockets that one seat may have at once
-	ConnsAddress   int           // connections of one address, as the Gate bounds them; only told
 	Secure         bool          // shoppers and operators come by HTTPS to this very process, so that browsers may be told to always do
 	AdminApart     bool          // operators have a listener of their own; see Operators
-
-	ChallengeSecret string // what verifiers of challenges know this installation by; "" = nothing is sent
 
 	BrokerUI string // URL of the broker's own pages, for operators; "" = none
 
@@ -180,12 +172,10 @@ type Server struct {
 	opts       Options
 	line       line
 	registry   *registry
-	identities *Identities
+	set        atomic.Pointer[inForce]
 	passes     *passes
 	verdicts   *verdicts
 	newOrderID func(sale, user string) (string, error)
-	admin      bearer
-	node       *window
 	counted    *metrics
 	catalog    *catalog
 	languages  language.Matcher
@@ -228,24 +218,9 @@ func newServer(opts Options, line line) (*Server, error) {
 	if opts.Now == nil {
 		opts.Now = time.Now
 	}
-	identities, err := NewIdentities(IdentityOptions{
-		Secrets: opts.Secrets, Methods: opts.Auth, Keys: opts.Keys,
-		Issuer: opts.Issuer, Audiences: opts.Audiences, Leeway: opts.Leeway, Now: opts.Now,
-	})
-	if err != nil {
-		return nil, err
-	}
 	passes, err := newPasses(opts.Secrets, opts.PassIssuer, opts.Now)
 	if err != nil {
 		return nil, err
-	}
-	warnOfShort(opts.Logger, "secret", opts.Secrets...)
-	warnOfShort(opts.Logger, "webhook-secret", opts.WebhookSecrets...)
-	warnOfShort(opts.Logger, "challenge-secret", []byte(opts.ChallengeSecret))
-	warnOfShort(opts.Logger, "admin-token", []byte(opts.AdminToken))
-	node, err := newWindow(opts.NodeLimit)
-	if err != nil {
-		return nil, fmt.Errorf("limit of this node: %w", err)
 	}
 	trusted, err := parseProxies(opts.TrustedProxies)
 	if err != nil {
@@ -256,30 +231,33 @@ func newServer(opts Options, line line) (*Server, error) {
 		return nil, err
 	}
 	s := &Server{
-		opts:       opts,
-		line:       line,
-		identities: identities,
-		passes:     passes,
-		newOrderID: identities.newOrderID,
-		admin:      newBearer(opts.AdminToken),
-		node:       node,
-		counted:    newMetrics(opts.Registerer),
-		catalog:    newCatalog(opts.Sales, opts.Now),
-		languages:  newLanguages(),
-		requests:   newRequestIDs(),
-		refusals:   newRefusals(),
-		origins:    allowed,
-		attempts:   newAttempts(),
-		failures:   newThrottle(failureLogRate, failureLogBurst),
-		log:        opts.Logger,
-		now:        opts.Now,
-		upgrader:   newUpgrader(),
-		verifier:   newVerifier(opts.ChallengeSecret),
-		leaseName:  uuid.NewString(),
-		started:    opts.Now(),
-		broker:     &brokerCounts{broker: opts.Broker},
-		streams:    newStreams(),
+		opts:      opts,
+		line:      line,
+		passes:    passes,
+		counted:   newMetrics(opts.Registerer),
+		catalog:   newCatalog(opts.Sales, opts.Now),
+		languages: newLanguages(),
+		requests:  newRequestIDs(),
+		refusals:  newRefusals(),
+		origins:   allowed,
+		attempts:  newAttempts(),
+		failures:  newThrottle(failureLogRate, failureLogBurst),
+		log:       opts.Logger,
+		now:       opts.Now,
+		upgrader:  newUpgrader(),
+		verifier:  newVerifier(),
+		leaseName: uuid.NewString(),
+		started:   opts.Now(),
+		broker:    &brokerCounts{broker: opts.Broker},
+		streams:   newStreams(),
 	}
+	change, err := s.Prepare(opts.Settings)
+	if err != nil {
+		return nil, err
+	}
+	change()
+	s.opts.Settings = Settings{} // those in force are in current
+	s.newOrderID = func(sale, user string) (string, error) { return s.current().identities.newOrderID(sale, user) }
 	s.verdicts = newVerdicts(s.stands, opts.Now)
 	s.drawer = drawer{server: s, busy: map[string]bool{}}
 	s.drawings = drawings{server: s, draws: map[string]keptDraw{}, trees: map[string]*queue.MerkleTree{}}
@@ -301,7 +279,7 @@ func newServer(opts Options, line line) (*Server, error) {
 func (s *Server) Run(ctx context.Context) {
 	var reporter sync.WaitGroup
 	reporter.Go(func() { s.reportNode(ctx) })
-	reporter.Go(func() { s.identities.run(ctx) })
+	reporter.Go(func() { s.current().identities.run(ctx) })
 	s.registry.run(ctx)
 	s.streams.allow(false)
 	reporter.Wait()
@@ -311,7 +289,7 @@ func (s *Server) Run(ctx context.Context) {
 func (s *Server) Handler() http.Handler { return s.echo }
 
 // Identities is what verifies the tokens of this server.
-func (s *Server) Identities() *Identities { return s.identities }
+func (s *Server) Identities() *Identities { return s.current().identities }
 
 // newEcho makes a router, without routes.
 func (s *Server) newEcho() *echo.Echo {

@@ -41,9 +41,10 @@ func (s *Server) admit(next echo.HandlerFunc) echo.HandlerFunc {
 func (s *Server) turnAway(why refusedAs) error {
 	if why == tooMany {
 		s.counted.refused("connections")
+		most := s.current().ConnsAddress
 		return &queue.Error{
-			Code: queue.Limited, RetryAfter: shedAfter, Limit: int64(s.opts.ConnsAddress),
-			Message: manyConnections(s.opts.ConnsAddress) + "; you keep your place, try again in a moment",
+			Code: queue.Limited, RetryAfter: shedAfter, Limit: int64(most),
+			Message: manyConnections(most) + "; you keep your place, try again in a moment",
 		}
 	}
 	s.counted.refused("crowded")

@@ -70,7 +70,7 @@ func (s *Server) openSocket(c *echo.Context) error {
 	visit.caller.falls() // until it says a hello that is accepted
 	if beyond == tooMany {
 		s.counted.refused("connections")
-		visit.refuse = refusal{closeTooMuch, manyConnections(s.opts.ConnsAddress)}
+		visit.refuse = refusal{closeTooMuch, manyConnections(s.current().ConnsAddress)}
 	} else if !allowed {
 		visit.refuse = refusal{closeNotAllowed, "origin"}
 	} else if s.registry.room(visit.sale) == nil {

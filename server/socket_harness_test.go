@@ -137,8 +137,8 @@ func (f *fair) node(name string, changes ...change) *node {
 	}
 	n := &node{fair: f, hub: hub.New(hub.Options{ConnsPerKey: 8, MessagesPerSecond: -1})}
 	opts := Options{
-		Node: name, Queue: queue.New(rdb, c.queue), Hub: n.hub, Orders: f.store, Sales: f.store, ConnsSeat: 8,
-		Secrets: [][]byte{testSecret()}, AdminToken: testAdminToken, Auth: []string{"jwt"},
+		Node: name, Queue: queue.New(rdb, c.queue), Hub: n.hub, Orders: f.store, Sales: f.store,
+		Settings: Settings{Secrets: [][]byte{testSecret()}, AdminToken: testAdminToken, ConnsSeat: 8}, Auth: []string{"jwt"},
 	}
 	if c.server != nil {
 		c.server(&opts)

@@ -71,7 +71,7 @@ func (v *visit) hello(session *hub.Session, msg []byte) {
 	}
 	ctx, cancel := context.WithTimeout(context.Background(), callTimeout)
 	defer cancel()
-	user, err := v.server.identities.Token(ctx, hello.Token)
+	user, err := v.server.current().identities.Token(ctx, hello.Token)
 	if queue.CodeOf(err) == queue.Unavailable {
 		v.fail(session, "", err) // to be sent away for good takes a token that is known to be bad
 		return
@@ -86,7 +86,7 @@ func (v *visit) hello(session *hub.Session, msg []byte) {
 	}
 	req := queue.JoinRequest{Sale: v.sale, User: user, Address: v.address, Connected: true, Peer: v.peer, Code: codeOf(hello.Code)}
 	if hello.Seat != "" {
-		held, err := v.server.identities.ParseSeat(hello.Seat)
+		held, err := v.server.current().identities.ParseSeat(hello.Seat)
 		if err != nil || held.Sale != v.sale || held.User != user {
 			session.Close(closeBadToken, "the seat token is not of this user in this sale")
 			return
@@ -141,7 +141,7 @@ func (v *visit) joined(session *hub.Session, hello helloFrame, req queue.JoinReq
 	first := v.user == ""
 	if first {
 		if err := session.Bind(v.sale, user); err != nil {
-			session.Close(closeTooManyTabs, fmt.Sprintf("too many connections for this seat: at most %d", v.server.opts.ConnsSeat))
+			session.Close(closeTooManyTabs, fmt.Sprintf("too many connections for this seat: at most %d", v.server.current().ConnsSeat))
 			return
 		}
 	}
@@ -150,7 +150,7 @@ func (v *visit) joined(session *hub.Session, hello helloFrame, req queue.JoinReq
 		Node: v.server.opts.Node, Payment: v.server.payment(),
 	}
 	if held.Ticket > 0 {
-		token, err := v.server.identities.MintSeat(SeatToken{Sale: v.sale, User: user, Ticket: held.Ticket, Epoch: held.Epoch, Code: held.Code})
+		token, err := v.server.current().identities.MintSeat(SeatToken{Sale: v.sale, User: user, Ticket: held.Ticket, Epoch: held.Epoch, Code: held.Code})
 		if err != nil {
 			v.fail(session, "", err)
 			return

@@ -86,6 +86,11 @@ func firstOfErrors(errs []error) error {
 	return errs[0]
 }
 
+// limits are those that a Queue enforces.
+func (f backendFlags) limits() queue.Limits {
+	return queue.Limits{User: f.LimitUser, Address: f.LimitAddress, Outbox: f.OutboxLimit}
+}
+
 // backends are what a node stands on, opened.
 type backends struct {
 	flags  backendFlags

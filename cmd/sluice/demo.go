@@ -77,17 +77,18 @@ func (c *demoCmd) Run(ctx context.Context, std *stdio) error {
 		return nil
 	}
 	fmt.Fprintf(std.out, "\nThe page stays at %s/s/%s until you press Ctrl-C.\n", n.URL, demoSale)
-	return n.wait(ctx)
+	return n.wait(ctx, nil)
 }
 
 // start runs a node with everything embedded, and the sale on it.
 func (c *demoCmd) start(ctx context.Context, dir string, std *stdio) (*node, error) {
 	backends := backendFlags{databaseFlags: databaseFlags{DataDir: dir}, RedisPool: 16, DatabaseConns: 8}
-	log := c.logger(std)
-	if c.LogLevel == "info" {
+	level := c.level()
+	if level == slog.LevelInfo {
 		// What an operator wants to know is noise to somebody who watches a demo; trouble is not.
-		log = logFlags{LogFormat: c.LogFormat, LogLevel: "error"}.logger(std)
+		level = slog.LevelError
 	}
+	log := c.logger(std, level)
 	serve := serveFlags{Listen: c.freeAddress(), ConnsSeat: 8, Auth: []string{"jwt", "hmac", "guest"}}
 	settings, err := serve.settings(backends, slog.New(slog.DiscardHandler))
 	if err != nil {

@@ -53,6 +53,7 @@ type cli struct {
 	Doctor  doctorCmd  `cmd:"" help:"Check what an installation stands on, and say what to change."`
 	Crowd   crowdCmd   `cmd:"" help:"Send a crowd of shoppers to a sale and check that each was told the truth."`
 
+	Config      string           `placeholder:"FILE" help:"File with flags by their names, as YAML: limit-user: 20/s. The command line and the environment go first."`
 	ShowVersion versionCmd       `cmd:"" name:"version" help:"Print the version, the commit and the Go that this program was built from."`
 	Version     kong.VersionFlag `help:"Print the version in one line and exit." env:"-"`
 }
@@ -68,27 +69,6 @@ func usagef(format string, args ...any) error { return &usageError{fmt.Sprintf(f
 // run runs one command line to its end and returns the exit code. It blocks as long as the command does; a cancelled
 // ctx ends every command.
 func run(ctx context.Context, args []string, std stdio) int {
-	var commands cli
-	exit := -1
-	parser, err := kong.New(&commands,
-		kong.Name("sluice"),
-		kong.Description("A front end for flash sales: a waiting room, an atomic grab and an order pipeline."),
-		kong.Vars{"version": "sluice " + build()},
-		kong.DefaultEnvars("SLUICE"),
-		kong.Writers(std.out, std.err),
-		kong.ConfigureHelp(kong.HelpOptions{Compact: true, NoExpandSubcommands: true}),
-		kong.BindTo(ctx, (*context.Context)(nil)),
-		kong.Bind(&std),
-		// kong calls this after it printed help or the version and then goes on; what it says afterwards has no meaning.
-		kong.Exit(func(code int) {
-			if exit < 0 {
-				exit = code
-			}
-		}),
-	)
-	if err != nil {
-		return report(std, fmt.Errorf("build the command line: %w", err))
-	}
 	if len(args) == 0 {
 		args = []string{"--help"}
 	}
@@ -98,14 +78,54 @@ func run(ctx context.Context, args []string, std stdio) int {
 			return report(std, usagef("argument %d is not UTF-8", i+1))
 		}
 	}
-	parsed, err := parser.Parse(args)
-	if exit >= 0 {
+	var commands cli
+	line := &commandLine{}
+	line.again = func() (next *cli, parsed *kong.Context, err error) {
+		next = &cli{}
+		parsed, _, err = parse(ctx, args, std, line, next)
+		return next, parsed, err
+	}
+	parsed, exit, err := parse(ctx, args, std, line, &commands)
+	switch {
+	case exit >= 0:
 		return exit
+	case err != nil:
+		return report(std, err)
 	}
-	if err != nil {
-		return report(std, usageOf(err))
-	}
+	line.parsed = parsed
 	return report(std, parsed.Run())
+}
+
+// parse reads a command line, with the environment and the file of --config, into commands. exit is 0 or more when that was all
+// that was asked for, as by --help. line is for commands that want to read it again.
+func parse(ctx context.Context, args []string, std stdio, line *commandLine, commands *cli) (parsed *kong.Context, exit int, err error) {
+	exit = -1
+	parser, err := kong.New(commands,
+		kong.Name("sluice"),
+		kong.Description("A front end for flash sales: a waiting room, an atomic grab and an order pipeline."),
+		kong.Vars{"version": "sluice " + build()},
+		kong.DefaultEnvars("SLUICE"),
+		kong.Resolvers(&configFile{}),
+		kong.Writers(std.out, std.err),
+		kong.ConfigureHelp(kong.HelpOptions{Compact: true, NoExpandSubcommands: true}),
+		kong.BindTo(ctx, (*context.Context)(nil)),
+		kong.Bind(&std),
+		kong.Bind(line),
+		// kong calls this after it printed help or the version and then goes on; what it says afterwards has no meaning.
+		kong.Exit(func(code int) {
+			if exit < 0 {
+				exit = code
+			}
+		}),
+	)
+	if err != nil {
+		return nil, exit, fmt.Errorf("build the command line: %w", err)
+	}
+	parsed, err = parser.Parse(args)
+	if err != nil {
+		return nil, exit, usageOf(err)
+	}
+	return parsed, exit, nil
 }
 
 // usageOf turns what kong found wrong into a sentence that says where help is.

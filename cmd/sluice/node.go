@@ -46,6 +46,7 @@ type node struct {
 	tracer   *trace.Tracer  // nil = nothing is followed
 	server   *server.Server // nil on a node that only works
 	hub      *hub.Hub
+	gate     *server.Gate
 	stop     context.CancelFunc
 	running  sync.WaitGroup
 	failed   chan error
@@ -129,15 +130,14 @@ func (n *node) serve(ctx context.Context, f serverSettings, notifier *worker.Not
 	}
 	opts := server.Options{
 		Queue: n.backends.queue, Orders: n.backends.store, Sales: n.backends.store, Hub: n.hub, Node: n.name,
-		Cashier: worker.NewCashier(n.backends.queue, n.backends.store, n.log), WebhookSecrets: f.webhook,
+		Cashier:   worker.NewCashier(n.backends.queue, n.backends.store, n.log),
 		Archivist: worker.NewArchivist(n.backends.queue, n.backends.store, n.backends.broker(), worker.ArchivistOptions{Node: n.name}, n.log),
 		Auditor:   auditor{worker.NewAuditor(n.backends.queue, n.backends.store, n.backends.broker())},
-		Secrets:   f.secrets, Auth: f.auth, Keys: keys, Issuer: f.JWTIssuer, Audiences: f.JWTAudience, Leeway: f.JWTLeeway,
-		PassIssuer: f.PassIssuer, AdminToken: f.admin, Origins: f.Origins, TrustedProxies: f.TrustedProxies,
-		AuditLog: auditLog{n.backends.store}, Draws: n.backends.store, Broker: n.backends.broker(), ConnsSeat: f.ConnsSeat,
-		ConnsAddress: f.ConnsAddress, AdminApart: f.AdminListen != "", Secure: f.TLSCert != "",
-		NodeLimit: f.LimitNode, UserLimit: n.backends.flags.LimitUser, AddressLimit: n.backends.flags.LimitAddress,
-		Version: build(), BrokerUI: f.BrokerUIURL, ChallengeSecret: f.challenge,
+		Settings:  f.live(n.backends.flags), Auth: f.auth, Keys: keys, Issuer: f.JWTIssuer, Audiences: f.JWTAudience, Leeway: f.JWTLeeway,
+		PassIssuer: f.PassIssuer, Origins: f.Origins, TrustedProxies: f.TrustedProxies,
+		AuditLog: auditLog{n.backends.store}, Draws: n.backends.store, Broker: n.backends.broker(),
+		AdminApart: f.AdminListen != "", Secure: f.TLSCert != "",
+		Version: build(), BrokerUI: f.BrokerUIURL,
 		Web: web.Handler(web.Options{FrameAncestors: f.FrameAncestors}), Ready: n.backends.ready,
 		Logger: n.log, Tracer: n.tracer, Registerer: n.registry, Gatherer: n.registry,
 	}
@@ -167,15 +167,11 @@ func (n *node) serve(ctx context.Context, f serverSettings, notifier *worker.Not
 
 // serveShoppers starts the listener of shoppers, behind a gate.
 func (n *node) serveShoppers(f serverSettings) error {
-	most := f.ConnsNode
-	if most == 0 {
-		files, err := filesAllowed()
-		if err != nil {
-			return err
-		}
-		most = room(files, memoryAllowed(), n.backends.flags.RedisPool+n.backends.flags.DatabaseConns, n.certificate != nil)
+	most, err := n.most(f.ConnsNode)
+	if err != nil {
+		return err
 	}
-	gate, err := server.NewGate(server.GateOptions{Most: most, PerAddress: f.ConnsAddress, Trusted: f.TrustedProxies})
+	n.gate, err = server.NewGate(server.GateOptions{Most: most, PerAddress: f.ConnsAddress, Trusted: f.TrustedProxies})
 	if err != nil {
 		return err
 	}
@@ -185,8 +181,20 @@ func (n *node) serveShoppers(f serverSettings) error {
 	}
 	n.log.Info("room", "connections", most)
 	n.http = server.NewHTTPServer(f.Listen, n.server.Handler())
-	n.URL = n.listen(n.http, gate.Listen(listener), n.certificate)
+	n.URL = n.listen(n.http, n.gate.Listen(listener), n.certificate)
 	return nil
+}
+
+// most is how many connections the node takes, where so many were asked for; 0 = as many as it can.
+func (n *node) most(asked int) (int, error) {
+	if asked > 0 {
+		return asked, nil
+	}
+	files, err := filesAllowed()
+	if err != nil {
+		return 0, err
+	}
+	return room(files, memoryAllowed(), n.backends.flags.RedisPool+n.backends.flags.DatabaseConns, n.certificate != nil), nil
 }
 
 // serveOperators starts the listener of operators; "" has them come with the shoppers. It has no gate: it is on an address that
@@ -282,13 +290,21 @@ func (n *node) close() {
 	n.backends.close()
 }
 
-// wait blocks until ctx ends or a listener fails.
-func (n *node) wait(ctx context.Context) error {
-	select {
-	case <-ctx.Done():
-		return nil
-	case err := <-n.failed:
-		return err
+// wait blocks until ctx ends or a listener fails. What reloads the settings may be nil.
+func (n *node) wait(ctx context.Context, r *reloader) error {
+	var asked chan os.Signal
+	if r != nil {
+		asked = r.asked
+	}
+	for {
+		select {
+		case <-ctx.Done():
+			return nil
+		case err := <-n.failed:
+			return err
+		case <-asked:
+			r.reload()
+		}
 	}
 }
 

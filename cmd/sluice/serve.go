@@ -69,10 +69,14 @@ type logFlags struct {
 	LogLevel  string `enum:"debug,info,warn,error" default:"info" help:"debug, info, warn or error."`
 }
 
-// logger writes to the command's error output.
-func (f logFlags) logger(std *stdio) *slog.Logger {
-	var level slog.Level
+// level is the least that is logged.
+func (f logFlags) level() (level slog.Level) {
 	_ = level.UnmarshalText([]byte(f.LogLevel)) // the enum admits only levels
+	return level
+}
+
+// logger writes to the command's error output what is at that level, or above.
+func (f logFlags) logger(std *stdio, level slog.Leveler) *slog.Logger {
 	opts := &slog.HandlerOptions{Level: level}
 	if f.LogFormat == "json" {
 		return slog.New(slog.NewJSONHandler(std.err, opts))
@@ -112,8 +116,10 @@ Example:
 }
 
 // Run serves until ctx ends.
-func (c *serveCmd) Run(ctx context.Context, std *stdio) error {
-	log := c.logger(std)
+func (c *serveCmd) Run(ctx context.Context, std *stdio, line *commandLine) error {
+	var level slog.LevelVar
+	level.Set(c.level())
+	log := c.logger(std, &level)
 	stands, err := c.backendFlags.read()
 	if err != nil {
 		return err
@@ -133,8 +139,46 @@ func (c *serveCmd) Run(ctx context.Context, std *stdio) error {
 	if err := n.run(ctx, settings, c.workerFlags, !c.NoWorker); err != nil {
 		return err
 	}
+	r := newReloader(n.registry, n.log, line, func(next *cli) (func(), error) { return next.Serve.prepare(n, &level) })
+	defer r.stop()
 	n.log.Info("serving", "url", n.URL, "redis", where(stands.RedisURL), "broker", where(stands.AMQPURL), "database", n.backends.store.Dialect(), "workers", !c.NoWorker)
-	return n.wait(ctx)
+	return n.wait(ctx, r)
+}
+
+// prepare makes ready to put in force what may change of a node that serves by another command line.
+func (c *serveCmd) prepare(n *node, level *slog.LevelVar) (change func(), err error) {
+	stands, err := c.backendFlags.read()
+	if err != nil {
+		return nil, err
+	}
+	stands.DataDir = n.backends.flags.DataDir // where its secrets are
+	settings, err := c.settings(stands, slog.New(slog.DiscardHandler))
+	if err != nil {
+		return nil, err
+	}
+	most, err := n.most(settings.ConnsNode)
+	if err != nil {
+		return nil, err
+	}
+	serves, err := n.server.Prepare(settings.live(stands))
+	if err != nil {
+		return nil, err
+	}
+	return func() {
+		level.Set(c.level())
+		n.backends.queue.SetLimits(stands.limits())
+		n.hub.SetConnsPerKey(settings.ConnsSeat)
+		n.gate.SetBounds(most, settings.ConnsAddress)
+		serves()
+	}, nil
+}
+
+// live are those settings that may change while the server runs.
+func (s serverSettings) live(b backendFlags) server.Settings {
+	return server.Settings{
+		Secrets: s.secrets, AdminToken: s.admin, WebhookSecrets: s.webhook, ChallengeSecret: s.challenge,
+		NodeLimit: s.LimitNode, UserLimit: b.LimitUser, AddressLimit: b.LimitAddress, ConnsSeat: s.ConnsSeat, ConnsAddress: s.ConnsAddress,
+	}
 }
 
 // run starts all parts of a node that serves.

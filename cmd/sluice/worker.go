@@ -2,6 +2,7 @@ package main
 
 import (
 	"context"
+	"log/slog"
 
 	"sluice/server"
 )
@@ -25,7 +26,7 @@ Example:
 }
 
 // Run works until ctx ends, and then finishes the batch in hand.
-func (c *workerCmd) Run(ctx context.Context, std *stdio) error {
+func (c *workerCmd) Run(ctx context.Context, std *stdio, line *commandLine) error {
 	stands, err := c.backendFlags.read()
 	if err != nil {
 		return err
@@ -33,7 +34,9 @@ func (c *workerCmd) Run(ctx context.Context, std *stdio) error {
 	if stands.AMQPURL == "" {
 		return usagef("a worker needs --redis-url, --amqp-url and --database-url: an embedded installation works by itself")
 	}
-	n, err := newNode(ctx, stands, c.traceFlags, c.logger(std))
+	var level slog.LevelVar
+	level.Set(c.level())
+	n, err := newNode(ctx, stands, c.traceFlags, c.logger(std, &level))
 	if err != nil {
 		return err
 	}
@@ -45,6 +48,20 @@ func (c *workerCmd) Run(ctx context.Context, std *stdio) error {
 	if err := n.serveOps(c.OpsListen, server.OpsHandler(n.backends.ready, n.registry)); err != nil {
 		return err
 	}
+	r := newReloader(n.registry, n.log, line, func(next *cli) (func(), error) { return next.Worker.prepare(n, &level) })
+	defer r.stop()
 	n.log.Info("working", "database", n.backends.store.Dialect())
-	return n.wait(ctx)
+	return n.wait(ctx, r)
+}
+
+// prepare makes ready to put in force what may change of a worker by another command line.
+func (c *workerCmd) prepare(n *node, level *slog.LevelVar) (change func(), err error) {
+	stands, err := c.backendFlags.read()
+	if err != nil {
+		return nil, err
+	}
+	return func() {
+		level.Set(c.level())
+		n.backends.queue.SetLimits(stands.limits())
+	}, nil
 }

@@ -1,0 +1,223 @@
+package main
+
+import (
+	"fmt"
+	"net/http"
+	"os"
+	"path/filepath"
+	"strings"
+	"syscall"
+	"testing"
+	"time"
+
+	"sluice/server"
+)
+
+// secretOf is one of the secrets of these tests, which are long enough not to be complained of.
+func secretOf(name string) string { return strings.Repeat(name, 32) }
+
+// governed is a site whose settings come from a file.
+type governed struct {
+	*site
+	dir     string
+	reloads int
+}
+
+func govern(t *testing.T, settings string) *governed {
+	t.Helper()
+	g := &governed{dir: t.TempDir()}
+	g.site = &site{process: &process{t: t}}
+	g.write("secret", e2eSecret)
+	g.write("admin", secretOf("o"))
+	g.write("config", settings+g.files())
+	g.site = openWith(t, []string{"SLUICE_SECRET=", "SLUICE_ADMIN_TOKEN=", "SLUICE_CONFIG=" + g.path("config")}, "127.0.0.1:0", "--data-dir", g.dir)
+	return g
+}
+
+// files are the lines about the files of secrets.
+func (g *governed) files() string {
+	return fmt.Sprintf("secret-file: %s\nadmin-token-file: %s\n", g.path("secret"), g.path("admin"))
+}
+
+func (g *governed) path(name string) string { return filepath.Join(g.dir, name) }
+
+func (g *governed) write(name, text string) {
+	g.t.Helper()
+	if err := os.WriteFile(g.path(name), []byte(text), 0o600); err != nil {
+		g.t.Fatal(err)
+	}
+}
+
+// reload has the settings read again and waits until that is done. It returns what the log says of it.
+func (g *governed) reload() string {
+	g.t.Helper()
+	if err := g.cmd.Process.Signal(syscall.SIGHUP); err != nil {
+		g.t.Fatal(err)
+	}
+	g.reloads++
+	// As many as that, this one at the end, with the rest of its line.
+	log := g.says(fmt.Sprintf(`((?:(?s:.*?)msg="the settings were read again[^\n]*\n){%d})`, g.reloads))
+	return log[strings.LastIndex(strings.TrimSpace(log), "\n")+1:]
+}
+
+// by is the status of a request by a token of ann that a secret signed.
+func (g *governed) by(secret string) int {
+	g.t.Helper()
+	token, err := server.MintJWT([]byte(secret), "ann", time.Now().Add(time.Hour))
+	if err != nil {
+		g.t.Fatal(err)
+	}
+	return g.ask(http.MethodGet, "/orders", token, "").status
+}
+
+func TestSecretsAreChangedWhileANodeRuns(t *testing.T) {
+	t.Parallel()
+	g := govern(t, "limit-user: '0'\n")
+	check := func(when string, a, b, o, p int) {
+		t.Helper()
+		want(t, "the status by the first secret, "+when, g.by(e2eSecret), a)
+		want(t, "the status by the second secret, "+when, g.by(secretOf("b")), b)
+		want(t, "the status by the first admin token, "+when, g.ask(http.MethodGet, "/admin/about", secretOf("o"), "").status, o)
+		want(t, "the status by the second admin token, "+when, g.ask(http.MethodGet, "/admin/about", secretOf("p"), "").status, p)
+	}
+	check("at first", 200, 401, 200, 401)
+
+	g.write("secret", secretOf("b")+"\n"+e2eSecret+"\n")
+	g.write("admin", secretOf("p"))
+	if log := g.reload(); !strings.Contains(log, `changed="admin-token-file secret-file"`) {
+		t.Errorf("the log says %s", log)
+	}
+	check("with both", 200, 200, 401, 200)
+
+	g.write("secret", secretOf("b"))
+	g.reload()
+	check("with the second", 401, 200, 401, 200)
+
+	// What serve would refuse changes nothing, also not what is right.
+	g.write("secret", "")
+	g.write("config", "limit-user: 1/1h\n"+g.files())
+	if log := g.reload(); !strings.Contains(log, "level=ERROR") || !strings.Contains(log, "is empty") {
+		t.Errorf("the log says %s", log)
+	}
+	check("after a refusal", 401, 200, 401, 200)
+	if metrics := g.metrics(); !strings.Contains(metrics, `sluice_config_reloads_total{result="refused"} 1`) ||
+		!strings.Contains(metrics, `sluice_config_reloads_total{result="ok"} 2`) || !strings.Contains(metrics, "sluice_config_last_reload_successful 0") {
+		t.Error("the metrics do not say what was done")
+	}
+	if log := g.err.String(); strings.Contains(log, e2eSecret) || strings.Contains(log, secretOf("p")) {
+		t.Errorf("a secret is in the log:\n%s", log)
+	}
+}
+
+func TestLimitsAndTheLogAreChangedWhileANodeRuns(t *testing.T) {
+	t.Parallel()
+	g := govern(t, "limit-user: 2/1h\nconns-seat: 1\n")
+	sale := freshID()
+	succeed(t, "sale", "apply", saleFile(t, sale, 5, running), "--url", g.url, "--admin-token", secretOf("o"))
+	for _, status := range []int{200, 200, 429} {
+		want(t, "the status at a limit of two", g.by(e2eSecret), status)
+	}
+	tabs := func(more, most int) {
+		t.Helper()
+		for range more {
+			want(t, "the first frame", next(t, g.connect(sale, "tab"))["type"], any("welcome"))
+		}
+		if _, code := g.hears(sale, "tab"); code != 4409 {
+			t.Errorf("beyond %d tabs: closed with %d", most, code)
+		}
+	}
+	tabs(1, 1)
+	if log := g.err.String(); strings.Contains(log, "level=DEBUG") {
+		t.Error("more is logged than was asked for")
+	}
+
+	g.write("config", "limit-user: 4/1h\nconns-seat: 2\nlog-level: debug\norigins: [https://shop.example]\n"+g.files())
+	if log := g.reload(); !strings.Contains(log, `changed="conns-seat limit-user log-level"`) {
+		t.Errorf("the log says %s", log)
+	}
+	g.says(`(take a restart" .*settings=origins)`)
+	tabs(1, 2)
+	for _, status := range []int{200, 200, 429} {
+		want(t, "the status at a limit of four", g.by(e2eSecret), status)
+	}
+	g.says(`(level=DEBUG)`)
+
+	g.write("config", "limit-user: '0'\nlimit-node: 3/1h\nlog-level: debug\n"+g.files())
+	g.reload()
+	for _, status := range []int{200, 200, 200, 429} {
+		want(t, "the status at a limit of the node", g.by(e2eSecret), status)
+	}
+}
+
+func TestAWorkerReadsItsSettingsAgain(t *testing.T) {
+	t.Parallel()
+	ground := newGround(t, "mysql")
+	config := filepath.Join(t.TempDir(), "config")
+	write := func(text string) {
+		if err := os.WriteFile(config, []byte(text), 0o600); err != nil {
+			t.Fatal(err)
+		}
+	}
+	write("log-level: info\n")
+	w := begin(t, append([]string{"worker", "--ops-listen", "127.0.0.1:0", "--config", config}, ground.flags...)...)
+	w.says(`(msg=working)`)
+	write("log-level: debug\norder-batch: 10\n")
+	if err := w.cmd.Process.Signal(syscall.SIGHUP); err != nil {
+		t.Fatal(err)
+	}
+	w.says(`msg="the settings were read again" .*changed=(log-level)`)
+	w.says(`(take a restart" .*settings=order-batch)`)
+}
+
+func TestAFileOfSettingsStandsBehindTheCommandLine(t *testing.T) {
+	t.Parallel()
+	file := filepath.Join(t.TempDir(), "config")
+	doctor := func(text string, args ...string) (int, string) {
+		t.Helper()
+		if err := os.WriteFile(file, []byte(text), 0o600); err != nil {
+			t.Fatal(err)
+		}
+		code, out, err := command(t, append([]string{"doctor", "--all", "--config", file}, args...)...)
+		return code, out + err
+	}
+	for text, wrong := range map[string]string{
+		"limit-usr: 20/s":                    "no command has a flag --limit-usr",
+		"config: other":                      "no command has a flag --config",
+		"limit-user: 20/s\nlimit-user: 30/s": "line 2: limit-user is there twice",
+		"limit-user":                         `lines like "limit-user: 20/s"`,
+		"limit-user:":                        "line 1: limit-user: give a value",
+		"secret: {a: b}":                     "line 1: secret: give a value",
+		"\norigins: ['https://a.example,https://b']": "line 2: origins: a list must have plain values",
+		"limit-user: many":                           "limit-user",
+		"conns-seat: many":                           "conns-seat",
+	} {
+		if code, said := doctor(text); code != exitUsage || !strings.Contains(said, wrong) {
+			t.Errorf("%q: %d %s", text, code, said)
+		}
+	}
+	if code, said := doctor("", "--config", file+".none"); code != exitUsage || !strings.Contains(said, "read --config") {
+		t.Errorf("a file that is not there: %d %s", code, said)
+	}
+	for _, text := range []string{"", "# nothing\n", "order-batch: 10\nusers: 5\n"} {
+		if code, said := doctor(text); code == exitUsage {
+			t.Errorf("%q: %d %s", text, code, said)
+		}
+	}
+	none := "--limit-user is 0"
+	if _, said := doctor("limit-user: 0"); !strings.Contains(said, none) {
+		t.Errorf("what the file has is not taken: %s", said)
+	}
+	if _, said := doctor("limit-user: 0", "--limit-user", "5/s"); strings.Contains(said, none) {
+		t.Errorf("the file goes before the command line: %s", said)
+	}
+	t.Run("environment", func(t *testing.T) {
+		p := beginWith(t, []string{"SLUICE_LIMIT_USER=5/s", "SLUICE_CONFIG=" + file}, "doctor")
+		<-p.done
+		if said := p.out.String(); strings.Contains(said, none) {
+			t.Errorf("the file goes before the environment: %s", said)
+		}
+	})
+	if _, said := doctor("origins: ['https://a.example', b.example]"); !strings.Contains(said, "origins: b.example") {
+		t.Errorf("not all of a list is taken: %s", said)
+	}
+}
