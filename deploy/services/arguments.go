@@ -25,7 +25,7 @@ func parse(args []string, usage io.Writer) (arguments, error) {
 	asked := arguments{with: "auto"}
 	flags := flag.NewFlagSet("services", flag.ContinueOnError)
 	flags.SetOutput(io.Discard)
-	flags.StringVar(&only, "only", "", "start only `THESE`, separated by commas: "+strings.Join(needNames(), ", "))
+	flags.StringVar(&only, "only", "", "start only `THESE`, separated by commas: "+strings.Join(needNames(), ", ")+"; without it all of them but brokers")
 	flags.StringVar(&asked.with, "with", asked.with, "`HOW` services are started: docker, packages, or auto")
 	flags.StringVar(&install, "install", "", "only install `THESE` programs, separated by commas: "+strings.Join(programNames(), ", "))
 	if err := flags.Parse(args); err != nil {
@@ -46,7 +46,7 @@ func parse(args []string, usage io.Writer) (arguments, error) {
 		return arguments{}, err
 	}
 	if asked.only == nil {
-		asked.only = needNames()
+		asked.only = usualNames()
 	}
 	if asked.install, err = chosen("--install", install, programNames()); err != nil {
 		return arguments{}, err

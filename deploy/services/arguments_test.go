@@ -3,6 +3,7 @@ package main
 import (
 	"errors"
 	"io"
+	"slices"
 	"strings"
 	"testing"
 
@@ -12,7 +13,7 @@ import (
 
 func TestArgumentsSayWhatToStartAndWhatToRun(t *testing.T) {
 	t.Parallel()
-	everything := needNames()
+	everything := usualNames()
 	for _, c := range []struct {
 		name string
 		args []string
@@ -25,6 +26,8 @@ func TestArgumentsSayWhatToStartAndWhatToRun(t *testing.T) {
 			arguments{only: everything, with: "packages", command: []string{"make", "test"}}},
 		{"a subset, in the order of needs and each once", []string{"--only", "postgres,redis,redis", "--", "true"},
 			arguments{only: []string{"redis", "postgres"}, with: "auto", command: []string{"true"}}},
+		{"what is started only for those who name it", []string{"--only", "brokers,redis"},
+			arguments{only: []string{"redis", "brokers"}, with: "auto", command: []string{}}},
 		{"programs to install", []string{"--install=luacheck,node"},
 			arguments{only: everything, with: "auto", install: []string{"node", "luacheck"}}},
 	} {
@@ -41,13 +44,20 @@ func TestArgumentsSayWhatToStartAndWhatToRun(t *testing.T) {
 	}
 }
 
+func TestARunThatNamesNothingDoesWithoutTheBrokers(t *testing.T) {
+	t.Parallel()
+	if got := usualNames(); slices.Contains(got, "brokers") || len(got) != len(needNames())-1 {
+		t.Errorf("it starts %q of %q", got, needNames())
+	}
+}
+
 func TestArgumentsThatMakeNoSenseAreRefusedWithWhatIsKnown(t *testing.T) {
 	t.Parallel()
 	for _, c := range []struct {
 		args []string
 		says string
 	}{
-		{[]string{"--only", "redis,mongo"}, "redis, rabbitmq, mariadb, postgres, cluster, chromium, node, nginx"},
+		{[]string{"--only", "redis,mongo"}, "redis, rabbitmq, mariadb, postgres, cluster, brokers, chromium, node, nginx"},
 		{[]string{"--only", "redis,"}, `no ""`},
 		{[]string{"--with", "podman"}, "docker, packages or auto"},
 		{[]string{"--install", "emacs"}, "luacheck"},

@@ -23,6 +23,8 @@ const controlVariable = "SLUICE_TEST_CONTROL"
 //	start NAME   starts it again, with its data, and waits until it answers
 //	freeze NAME  stops it where it stands; thaw NAME lets it go on
 //	dir NAME     answers "ok" and the folder of its data
+//
+// The nodes of the need "brokers" are brokers-1 to brokers-3.
 type control struct {
 	listener net.Listener
 	sites    map[string]*site
@@ -39,6 +41,9 @@ func listen(ctx context.Context, dir string, sites []*site) (*control, error) {
 	c := &control{listener: listener, sites: map[string]*site{}, ctx: ctx}
 	for _, s := range sites {
 		c.sites[s.name] = s
+		for _, part := range s.parts {
+			c.sites[part.name] = part
+		}
 	}
 	go c.serve()
 	return c, nil

@@ -5,6 +5,7 @@
 //	go run ./deploy/services --only redis -- go test ./queue
 //	go run ./deploy/services                           print the addresses and stay until interrupted
 //	go run ./deploy/services --install luacheck        only get a program
+//	go run ./deploy/services --only brokers            a RabbitMQ cluster of three nodes, which a run has to name
 //
 // Every run has instances of its own, on free ports of 127.0.0.1 and with their data in a temporary folder, so runs at
 // the same time do not meet. Where a Docker engine answers they are containers of compose.yaml, otherwise the programs

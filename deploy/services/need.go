@@ -11,6 +11,7 @@ type need struct {
 	programs []string // what it takes on this machine where no Docker engine provides it
 	variable string   // environment variable that tells the tests where it is; empty: they find it themselves
 	service  bool     // provided by compose.yaml where a Docker engine answers
+	named    bool     // started only for a run that names it: it is large, and most do without
 
 	// start brings it up and returns the variable's value. It returns only when the thing really answers.
 	start func(context.Context, *site) (string, error)
@@ -41,6 +42,11 @@ func needs() []need {
 		},
 		// No container: its nodes tell clients their addresses, which would be those inside.
 		{name: "cluster", programs: []string{"redis-server", "redis-cli"}, variable: "SLUICE_TEST_REDIS_CLUSTER", start: startCluster},
+		// No container: the suite that wants it kills its nodes one by one, through the control socket.
+		{
+			name: "brokers", programs: []string{"rabbitmq-server", "rabbitmqctl", "epmd"}, variable: "SLUICE_TEST_AMQP_CLUSTER",
+			named: true, start: startBrokers,
+		},
 		{name: "chromium", programs: []string{"chromium"}, variable: "SLUICE_TEST_CHROMIUM", start: present("chromium")},
 		{name: "node", programs: []string{"node", "npm"}, start: present("node")},
 		{name: "nginx", programs: []string{"nginx"}, start: present("nginx")},
@@ -64,6 +70,17 @@ func needNames() []string {
 	var names []string
 	for _, n := range needs() {
 		names = append(names, n.name)
+	}
+	return names
+}
+
+// usualNames are the needs of a run that names none.
+func usualNames() []string {
+	var names []string
+	for _, n := range needs() {
+		if !n.named {
+			names = append(names, n.name)
+		}
 	}
 	return names
 }

@@ -28,6 +28,7 @@ func programs() []program {
 		{name: "redis-cli", pack: "redis-tools"},
 		// Debian's wrapper in /usr/sbin insists on its own user, folder and log; the program itself does not.
 		{name: "rabbitmq-server", pack: "rabbitmq-server", folders: []string{"/usr/lib/rabbitmq/bin"}},
+		{name: "rabbitmqctl", pack: "rabbitmq-server", folders: []string{"/usr/lib/rabbitmq/bin"}},
 		{name: "epmd", pack: "rabbitmq-server"},
 		// The PATH of an ordinary user does not go to where Debian has it.
 		{name: "mariadbd", pack: "mariadb-server", folders: []string{"/usr/sbin"}},

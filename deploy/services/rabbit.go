@@ -22,18 +22,37 @@ vm_memory_high_watermark.relative = 0.8
 raft.wal_max_size_bytes = 67108864
 `
 
-// startRabbit starts a RabbitMQ node and, before it, the Erlang port mapper that the node would otherwise start as a
-// daemon: shared with every Erlang program of the machine, and outside of any process group that could be stopped.
+// startRabbit starts a RabbitMQ node with a port mapper of its own.
 func startRabbit(ctx context.Context, s *site) (string, error) {
+	mapper, err := startMapper(s)
+	if err != nil {
+		return "", err
+	}
+	return startBroker(ctx, s, "sluice@localhost", mapper)
+}
+
+// startMapper starts the Erlang port mapper that a node would otherwise start as a daemon: shared with every Erlang
+// program of the machine, and outside of any process group that could be stopped.
+func startMapper(s *site) (port, error) {
+	mapper, err := s.port()
+	if err != nil {
+		return port{}, err
+	}
+	cmd, err := s.command("epmd", "-address", "127.0.0.1", "-port", strconv.Itoa(mapper.number))
+	if err != nil {
+		return port{}, err
+	}
+	_, err = s.start(cmd, syscall.SIGKILL)
+	return mapper, err
+}
+
+// startBroker starts the RabbitMQ node of that name.
+func startBroker(ctx context.Context, s *site, name string, mapper port) (string, error) {
 	node, err := s.port()
 	if err != nil {
 		return "", err
 	}
 	distribution, err := s.port()
-	if err != nil {
-		return "", err
-	}
-	mapper, err := s.port()
 	if err != nil {
 		return "", err
 	}
@@ -45,28 +64,16 @@ func startRabbit(ctx context.Context, s *site) (string, error) {
 	if err != nil {
 		return "", err
 	}
-
-	epmd, err := s.command("epmd", "-address", "127.0.0.1", "-port", strconv.Itoa(mapper.number))
-	if err != nil {
-		return "", err
-	}
-	if _, err := s.start(epmd, syscall.SIGKILL); err != nil {
-		return "", err
-	}
-
 	cmd, err := s.command("rabbitmq-server")
 	if err != nil {
 		return "", err
 	}
+	cmd.Env = append(cmd.Env, rabbitPlace(s, name, mapper)...)
 	cmd.Env = append(cmd.Env,
-		"ERL_EPMD_ADDRESS=127.0.0.1",
-		"ERL_EPMD_PORT="+strconv.Itoa(mapper.number),
-		"RABBITMQ_NODENAME=sluice@localhost",
 		"RABBITMQ_NODE_IP_ADDRESS=127.0.0.1",
 		"RABBITMQ_NODE_PORT="+strconv.Itoa(node.number),
 		"RABBITMQ_DIST_PORT="+strconv.Itoa(distribution.number),
-		"RABBITMQ_SERVER_ADDITIONAL_ERL_ARGS=-kernel inet_dist_use_interface {127,0,0,1}",
-		"RABBITMQ_CONF_ENV_FILE="+filepath.Join(s.dir, "none"),
+		"RABBITMQ_SERVER_ADDITIONAL_ERL_ARGS="+rabbitDistribution,
 		"RABBITMQ_CONFIG_FILE="+conf,
 		"RABBITMQ_ENABLED_PLUGINS_FILE="+plugins,
 		"RABBITMQ_MNESIA_BASE="+filepath.Join(s.dir, "data"),
@@ -79,6 +86,20 @@ func startRabbit(ctx context.Context, s *site) (string, error) {
 	}
 	at := rabbitURL(node.address())
 	return at, s.await(ctx, p, func(ctx context.Context) error { return rabbitAnswers(ctx, at) })
+}
+
+// rabbitDistribution keeps what Erlang nodes say to one another on this machine.
+const rabbitDistribution = "-kernel inet_dist_use_interface {127,0,0,1}"
+
+// rabbitPlace tells a node, and a tool that speaks to it, its name and where names are mapped to ports. The file of
+// settings that it names is not there, so that none of the machine's is read.
+func rabbitPlace(s *site, name string, mapper port) []string {
+	return []string{
+		"ERL_EPMD_ADDRESS=127.0.0.1",
+		"ERL_EPMD_PORT=" + strconv.Itoa(mapper.number),
+		"RABBITMQ_NODENAME=" + name,
+		"RABBITMQ_CONF_ENV_FILE=" + filepath.Join(s.dir, "none"),
+	}
 }
 
 // rabbitAnswers logs in, opens the default vhost and declares a queue: the listener may be up before they are.

@@ -25,6 +25,7 @@ type site struct {
 	account
 	ports  []port
 	closes []func() error // stops what runs here; called last first
+	parts  []*site        // below it, where the service is several processes that are killed one by one
 
 	// The process started last, which is the service itself, how it was started, and how to see that it answers.
 	main    *process
@@ -39,6 +40,17 @@ func newSite(base, name string, h *host, a account) (*site, error) {
 		return nil, err
 	}
 	return s, a.own(s.dir)
+}
+
+// part makes a site below this one, which is closed with it.
+func (s *site) part(name string) (*site, error) {
+	p, err := newSite(s.dir, name, s.host, s.account)
+	if err != nil {
+		return nil, err
+	}
+	s.parts = append(s.parts, p)
+	s.closes = append(s.closes, p.close)
+	return p, nil
 }
 
 // port returns a free TCP port that is kept for this site until it is closed.
