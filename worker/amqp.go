@@ -2,7 +2,6 @@ package worker
 
 import (
 	"context"
-	"errors"
 	"fmt"
 	"log/slog"
 	"net"
@@ -15,7 +14,7 @@ import (
 )
 
 const (
-	// dialTimeout bounds connecting to RabbitMQ, the handshake and the declarations included.
+	// dialTimeout bounds connecting to one node of RabbitMQ, the handshake and the declarations included.
 	dialTimeout = 3 * time.Second
 	// redialPause is the least time between two attempts to connect, however many ask for it.
 	redialPause = 250 * time.Millisecond
@@ -35,7 +34,7 @@ const (
 // the client library offers keeps the same channel across connections, so that a late acknowledgement would hit another
 // message; it is not used.) It works with RabbitMQ 3.10 and later, and uses nothing that 4.x has deprecated.
 type AMQP struct {
-	url            string
+	nodes          *amqpNodes
 	opts           AMQPOptions
 	confirmTimeout time.Duration
 
@@ -60,13 +59,15 @@ type AMQPOptions struct {
 	MaxLength int64
 }
 
-// NewAMQP makes a broker of the RabbitMQ server at an amqp:// or amqps:// URL. It checks the URL, and does not connect.
-// No error of it contains the password.
-func NewAMQP(url string, opts AMQPOptions) (*AMQP, error) {
-	if _, err := amqp.ParseURI(url); err != nil {
-		return nil, errors.New("the RabbitMQ URL must look like amqp://user:password@host:5672/vhost")
+// NewAMQP makes a broker of the RabbitMQ server at an amqp:// or amqps:// URL, or of a cluster at the URLs of its nodes
+// with commas between them. When a node is away, the next one is connected to, and kept to from then on. NewAMQP checks
+// the URLs, and does not connect. No error of it contains a password.
+func NewAMQP(urls string, opts AMQPOptions) (*AMQP, error) {
+	nodes, err := parseNodes(urls)
+	if err != nil {
+		return nil, err
 	}
-	return &AMQP{url: url, opts: opts, confirmTimeout: confirmTimeout}, nil
+	return &AMQP{nodes: nodes, opts: opts, confirmTimeout: confirmTimeout}, nil
 }
 
 // Publish implements [Broker]. settled gets nil when a majority of the queue's replicas have the message on disk.
@@ -200,8 +201,14 @@ func (a *AMQP) dial(ctx context.Context, role string) (link, error) {
 	return a.dialAnd(ctx, role, a.declare)
 }
 
-// dialAnd connects to RabbitMQ and begins with a first conversation, which dialTimeout bounds too.
+// dialAnd connects to a node of RabbitMQ and begins with a first conversation; dialTimeout bounds both for each node that
+// is tried.
 func (a *AMQP) dialAnd(ctx context.Context, role string, first func(*amqp.Connection) error) (link, error) {
+	return a.nodes.dial(ctx, func(url string) (link, error) { return a.dialNode(ctx, url, role, first) })
+}
+
+// dialNode is dialAnd for one node.
+func (a *AMQP) dialNode(ctx context.Context, url, role string, first func(*amqp.Connection) error) (link, error) {
 	ctx, cancel := context.WithTimeout(ctx, dialTimeout)
 	defer cancel()
 	var l link
@@ -210,7 +217,7 @@ func (a *AMQP) dialAnd(ctx context.Context, role string, first func(*amqp.Connec
 	properties := amqp.NewConnectionProperties()
 	properties.SetClientConnectionName("sluice " + role + " " + a.opts.Node)
 	var err error
-	l.Connection, err = amqp.DialConfig(a.url, amqp.Config{
+	l.Connection, err = amqp.DialConfig(url, amqp.Config{
 		Heartbeat:  heartbeat,
 		Properties: properties,
 		Dial: func(network, address string) (net.Conn, error) {

@@ -27,10 +27,11 @@ type QueueFacts struct {
 }
 
 // Inspect asks RabbitMQ about itself and about the queues of orders, and makes none of them. It blocks for dialTimeout
-// at most.
+// at most, for each node that is away.
 func (a *AMQP) Inspect(ctx context.Context) (BrokerFacts, error) {
 	var f BrokerFacts
 	l, err := a.dialAnd(ctx, "doctor", func(conn *amqp.Connection) error {
+		f = BrokerFacts{} // without what a node said that then was away
 		f.Product, _ = conn.Properties["product"].(string)
 		f.Version, _ = conn.Properties["version"].(string)
 		for _, queue := range a.topologies() {

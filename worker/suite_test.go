@@ -306,6 +306,13 @@ func (p *proxy) carry(to, from net.Conn, fromServer bool) {
 	}
 }
 
+// carries counts the connections through the proxy.
+func (p *proxy) carries() int {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	return len(p.conns)
+}
+
 // mute loses all that the server says, or ends that.
 func (p *proxy) mute(on bool) {
 	p.mu.Lock()

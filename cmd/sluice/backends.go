@@ -22,7 +22,7 @@ type backendFlags struct {
 	RedisURL     string `name:"redis-url" placeholder:"URL" help:"Redis, like redis://:password@host:6379/0. Without it Redis is embedded, and the line does not survive a restart."`
 	RedisURLFile string `name:"redis-url-file" placeholder:"FILE" help:"File with the URL of Redis."`
 	AMQPURLFile  string `name:"amqp-url-file" env:"SLUICE_AMQP_URL_FILE" placeholder:"FILE" help:"File with the URL of RabbitMQ."`
-	AMQPURL      string `name:"amqp-url" env:"SLUICE_AMQP_URL" placeholder:"URL" help:"RabbitMQ, like amqp://user:password@host:5672/vhost. Without it orders are handed over inside the process."`
+	AMQPURL      string `name:"amqp-url" env:"SLUICE_AMQP_URL" placeholder:"URL" help:"RabbitMQ, like amqp://user:password@host:5672/vhost; of a cluster the URL of each node, with commas between them. Without it orders are handed over inside the process."`
 	AMQPPrefix   string `name:"amqp-prefix" env:"SLUICE_AMQP_PREFIX" hidden:"" placeholder:"TEXT" help:"Put before the names of exchanges and queues, the same on every node. For tests, which cannot make virtual hosts over AMQP; real installations take one each."`
 	databaseFlags
 	RedisPool     int `default:"64" help:"Connections to Redis at most."`

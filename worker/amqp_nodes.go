@@ -1,0 +1,89 @@
+package worker
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"net"
+	"strconv"
+	"strings"
+	"sync/atomic"
+
+	amqp "github.com/rabbitmq/amqp091-go"
+)
+
+// amqpNode is a RabbitMQ server that may be connected to.
+type amqpNode struct {
+	url  string
+	name string // host and port, as errors name it
+}
+
+// amqpNodes are the nodes of one cluster, each of which leads to the same queues.
+type amqpNodes struct {
+	all  []amqpNode
+	next atomic.Int64 // index of the one that is tried first
+}
+
+// parseNodes reads URLs with commas between them. No error of it contains a password.
+func parseNodes(list string) (*amqpNodes, error) {
+	n := &amqpNodes{}
+	vhost := ""
+	for i, url := range splitURLs(list) {
+		uri, err := amqp.ParseURI(url)
+		if err != nil || strings.Contains(uri.Host, ",") {
+			return nil, errors.New("the RabbitMQ URL must look like amqp://user:password@host:5672/vhost; " +
+				"for several nodes of a cluster give the whole URL of each, with commas between them")
+		}
+		if i == 0 {
+			vhost = uri.Vhost
+		} else if uri.Vhost != vhost {
+			return nil, errors.New("the RabbitMQ URLs must all end with the same virtual host: an order in another one would be read by nobody")
+		}
+		n.all = append(n.all, amqpNode{url: url, name: net.JoinHostPort(uri.Host, strconv.Itoa(uri.Port))})
+	}
+	return n, nil
+}
+
+// splitURLs splits at the commas that a URL follows: a password may have others.
+func splitURLs(list string) []string {
+	var urls []string
+	for piece := range strings.SplitSeq(list, ",") {
+		start := strings.TrimSpace(piece)
+		if len(urls) > 0 && !strings.HasPrefix(start, "amqp://") && !strings.HasPrefix(start, "amqps://") {
+			urls[len(urls)-1] += "," + piece
+			continue
+		}
+		urls = append(urls, start)
+	}
+	return urls
+}
+
+// dial tries one node after the other until one is connected to, which is the first to be tried from then on. With several
+// nodes the error says what was wrong with each that was tried: none is any more when ctx has ended.
+func (n *amqpNodes) dial(ctx context.Context, connect func(url string) (link, error)) (link, error) {
+	first := int(n.next.Load())
+	var failure error
+	for i := range n.all {
+		at := (first + i) % len(n.all)
+		node := n.all[at]
+		l, err := connect(node.url)
+		if err == nil {
+			n.next.Store(int64(at))
+			return l, nil
+		}
+		// A silent node may have taken all the time of this caller. The next one does not begin with it.
+		n.next.Store(int64((at + 1) % len(n.all)))
+		switch {
+		case len(n.all) == 1:
+			return link{}, err
+		case failure == nil:
+			failure = fmt.Errorf("no node of RabbitMQ can be used: %s: %w", node.name, err)
+		default:
+			failure = fmt.Errorf("%w; %s: %w", failure, node.name, err)
+		}
+		if ctx.Err() != nil {
+			break
+		}
+	}
+	return link{}, failure
+}
