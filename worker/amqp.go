@@ -25,6 +25,9 @@ const (
 	heartbeat = 3 * time.Second
 	// confirmTimeout is how long a confirm may take while no alarm is raised. After that the session is given up.
 	confirmTimeout = 10 * time.Second
+	// refusalTimeout is how long a session may refuse what is published since it took something last. After that it is
+	// given up, and so at once when it has taken nothing.
+	refusalTimeout = time.Second
 	// publishSlots is how many messages of all relays together may be unconfirmed.
 	publishSlots = 2048
 )

@@ -2,6 +2,7 @@ package worker
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"log/slog"
 	"sync"
@@ -114,10 +115,19 @@ func (s *publishSession) publish(ctx context.Context, to string, message amqp.Pu
 // collect settles what was published. It ends when the session has, and everything is settled.
 func (s *publishSession) collect() {
 	returned := map[string]int{} // by message id; RabbitMQ returns a message first and confirms it then
+	var confirmed time.Time      // when it was that a message was taken last
 	for message := range s.pending {
 		s.await(message, returned)
 		err := s.verdict(message, returned)
 		<-s.slots
+		if err == nil {
+			confirmed = time.Now()
+		} else if errors.Is(err, errRefused) && time.Since(confirmed) > refusalTimeout {
+			// The queue is full, or the channel has an outdated view of it: RabbitMQ 3.10 refuses for ever what comes
+			// on a channel that was used for the first time between the loss of the queue's leader and the election of
+			// the next. Another channel works.
+			go s.stop()
+		}
 		message.settled(err)
 	}
 }

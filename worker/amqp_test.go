@@ -131,7 +131,7 @@ func TestAMQPFullQueueRefusesAndTakesAgainWhenThereIsRoom(t *testing.T) {
 	settled := make(chan error, 1)
 	publish := func(i int) error {
 		if err := broker.Publish(t.Context(), grab("sale", i), func(err error) { settled <- err }); err != nil {
-			t.Fatal(err)
+			return err // the session was given up just now
 		}
 		return receive(t, "an answer", settled)
 	}
@@ -149,6 +149,28 @@ func TestAMQPFullQueueRefusesAndTakesAgainWhenThereIsRoom(t *testing.T) {
 		t.Errorf("the queue has %d orders, but %d were confirmed", got, accepted)
 	}
 	eventually(t, "the queue takes orders again", func() bool { return publish(100) == nil })
+}
+
+// TestAMQPGivesUpASessionThatOnlyRefuses has a full queue stand for one whose leader was lost: on the channels that were
+// opened before the next was elected, RabbitMQ 3.10 refuses for ever.
+func TestAMQPGivesUpASessionThatOnlyRefuses(t *testing.T) {
+	t.Parallel()
+	broker := newRabbit(t, rabbitURL(t), AMQPOptions{MaxLength: 3})
+	settled := make(chan error, 1)
+	publish := func() error {
+		if err := broker.Publish(t.Context(), grab("sale", 1), func(err error) { settled <- err }); err != nil {
+			return err
+		}
+		return receive(t, "an answer", settled)
+	}
+	var sessions []*publishSession
+	eventually(t, "another session", func() bool {
+		if err := publish(); errors.Is(err, errRefused) && (len(sessions) == 0 || sessions[0] != broker.session) {
+			sessions = append(sessions, broker.session)
+		}
+		return len(sessions) == 2
+	})
+	receive(t, "the end of the first session", sessions[0].ended)
 }
 
 func TestAMQPAnswersForEveryOrderWhenTheConnectionIsCut(t *testing.T) {
