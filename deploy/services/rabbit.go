@@ -28,7 +28,7 @@ func startRabbit(ctx context.Context, s *site) (string, error) {
 	if err != nil {
 		return "", err
 	}
-	return startBroker(ctx, s, "sluice@localhost", mapper)
+	return startBroker(ctx, s, "sluice@localhost", rabbitConf, mapper)
 }
 
 // startMapper starts the Erlang port mapper that a node would otherwise start as a daemon: shared with every Erlang
@@ -46,8 +46,8 @@ func startMapper(s *site) (port, error) {
 	return mapper, err
 }
 
-// startBroker starts the RabbitMQ node of that name.
-func startBroker(ctx context.Context, s *site, name string, mapper port) (string, error) {
+// startBroker starts the RabbitMQ node of that name, with the text of its rabbitmq.conf.
+func startBroker(ctx context.Context, s *site, name, settings string, mapper port) (string, error) {
 	node, err := s.port()
 	if err != nil {
 		return "", err
@@ -56,7 +56,7 @@ func startBroker(ctx context.Context, s *site, name string, mapper port) (string
 	if err != nil {
 		return "", err
 	}
-	conf, err := s.file("rabbitmq.conf", rabbitConf)
+	conf, err := s.file("rabbitmq.conf", settings)
 	if err != nil {
 		return "", err
 	}
