@@ -91,7 +91,7 @@ function ArchivedTable({ sales }: { sales: Sale[] }) {
 export function ArchiveView({ archive, sale, log }: { archive: Archive; sale: Sale; log: ChangeLog }) {
   const { t, f } = language.value;
   return (
-    <div class="below">
+    <div class="below past">
       <Panel title={t.archive.title} class="archived">
         <p class="soft">{archive.done ? t.archive.more : t.archive.ending}</p>
         <dl class="facts">
