@@ -135,8 +135,9 @@ type problem struct {
 	Title        string `json:"title"`
 	Detail       string `json:"detail"`
 	Code         string `json:"code"`
-	Field        string `json:"field"` // of the sale file, when one field is at fault
-	Line         int    `json:"line"`  // of the sale file, from 1
+	Reason       string `json:"reason"` // which rule keeps the caller out, of forbidden
+	Field        string `json:"field"`  // of the sale file, when one field is at fault
+	Line         int    `json:"line"`   // of the sale file, from 1
 	RetryAfterMS int64  `json:"retry_after_ms"`
 }
 

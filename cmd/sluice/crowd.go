@@ -40,7 +40,7 @@ type crowdCmd struct {
 
 // Help is shown below the flags.
 func (*crowdCmd) Help() string {
-	return `Every shopper follows the rules of a real page: it joins, waits, grabs when its turn comes, and reconnects when it is cut off. Exits with 1 when anyone was left without an answer or was told what is not true.
+	return `Every shopper follows the rules of a real page: it joins, waits, grabs when its turn comes, and reconnects when it is cut off. Exits with 1 when anyone was left without an answer or was told what is not true, and when nobody was let in.
 
 Example:
 
@@ -84,8 +84,11 @@ func (c *crowdCmd) Run(ctx context.Context, std *stdio) error {
 	if err != nil {
 		return fmt.Errorf("write the report: %w", err)
 	}
-	if len(report.Problems) > 0 {
+	switch {
+	case len(report.Problems) > 0:
 		return errors.New(strings.Join(report.Problems, "; "))
+	case report.shut():
+		return errors.New(shutOut)
 	}
 	return nil
 }

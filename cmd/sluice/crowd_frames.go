@@ -70,7 +70,7 @@ func (s *shopper) handle(f *frame, now time.Time) bool {
 
 // welcome keeps the seat for the next connection.
 func (s *shopper) welcome(f *frame) {
-	s.welcomed = true
+	s.welcomed, s.limited = true, nil
 	s.seat = firstOf(f.Seat, s.seat)
 	if s.number > 0 && f.Number > 0 && f.Number != s.number {
 		s.crowd.counters.moved.Add(1)
@@ -220,7 +220,7 @@ func (s *shopper) plan() {
 
 // grab sends the pending grab, for the first time or again.
 func (s *shopper) grab() {
-	s.planned, s.sent = true, true
+	s.planned, s.sent, s.limited = true, true, nil
 	_ = s.write(struct {
 		Type string `json:"type"`
 		ID   string `json:"id"`
@@ -244,7 +244,7 @@ func (s *shopper) answered(now time.Time) {
 	if s.request != "" {
 		s.crowd.times.grab.add(now.Sub(s.sentAt))
 	}
-	s.request, s.planned, s.sent, s.doubt = "", false, false, false
+	s.request, s.planned, s.sent, s.doubt, s.limited = "", false, false, false, nil
 }
 
 // over handles news that end the sale for this shopper: ending does so. While the shopper's own grab is under way, news for
@@ -354,6 +354,10 @@ func (s *shopper) refused(f *frame) {
 	s.crowd.counters.limited.Add(1)
 	if wait <= 0 {
 		wait = time.Second // as the page does
+	}
+	s.limited = nil
+	if f.Type == "limited" && (!s.welcomed || s.request != "") {
+		s.limited = errLimited
 	}
 	wait += rand.N(wait) // those who were refused together must not come back together
 	if request := s.request; request != "" && s.sent {

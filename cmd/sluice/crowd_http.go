@@ -4,7 +4,6 @@ import (
 	"bytes"
 	"context"
 	"encoding/json"
-	"errors"
 	"fmt"
 	"io"
 	"net/http"
@@ -41,8 +40,8 @@ func (c *crowd) shopOverHTTP(ctx context.Context) {
 func (c *crowd) grabOverHTTP(ctx context.Context, n int) {
 	user, token, err := c.identity(ctx, n)
 	if err != nil {
-		if ctx.Err() == nil {
-			c.fail(err.Error())
+		if ctx.Err() == nil || limited(err) {
+			c.end(c.turnedAway(err))
 		}
 		return
 	}
@@ -59,6 +58,7 @@ func (c *crowd) grabOverHTTP(ctx context.Context, n int) {
 	defer c.counters.connected.Add(-1)
 
 	sent := time.Now()
+	var said error // instead of an answer to the grab
 	for attempt := 0; ; attempt++ {
 		answer, again, err := c.post(ctx, token, body, "seckill", c.opts.Sale)
 		if err == nil {
@@ -67,9 +67,10 @@ func (c *crowd) grabOverHTTP(ctx context.Context, n int) {
 			return
 		}
 		if again < 0 {
-			c.fail(err.Error())
+			c.end(c.turnedAway(err))
 			return
 		}
+		said = lastWord(said, err)
 		if again > 0 {
 			c.counters.limited.Add(1)
 		} else {
@@ -77,6 +78,9 @@ func (c *crowd) grabOverHTTP(ctx context.Context, n int) {
 			again = c.opts.Backoff(attempt)
 		}
 		if !sleep(ctx, again) {
+			if limited(said) {
+				c.end(c.turnedAway(said))
+			}
 			return
 		}
 	}
@@ -139,20 +143,22 @@ func (c *crowd) post(ctx context.Context, token string, body []byte, path ...str
 		return nil, 0, err
 	case resp.StatusCode/100 == 2:
 		return answer, 0, nil
-	case resp.StatusCode == http.StatusTooManyRequests || resp.StatusCode == http.StatusServiceUnavailable:
-		return nil, retryAfter(resp, answer), fmt.Errorf("answered %s", resp.Status)
-	case resp.StatusCode >= 500:
-		return nil, 0, fmt.Errorf("answered %s", resp.Status)
 	}
 	var p problem
 	_ = json.Unmarshal(answer, &p) // a proxy's answer is no problem document, and then the status says it all
-	return nil, never, errors.New(firstOf(p.Code, resp.Status))
+	err = &answerError{status: resp.StatusCode, code: firstOf(p.Code, "answered "+resp.Status), reason: p.Reason, detail: p.Detail}
+	switch {
+	case resp.StatusCode == http.StatusTooManyRequests || resp.StatusCode == http.StatusServiceUnavailable:
+		return nil, retryAfter(resp, p), err
+	case resp.StatusCode >= 500:
+		return nil, 0, err
+	}
+	return nil, never, err
 }
 
 // retryAfter is the pause that an answer asks for, 0 when it names none.
-func retryAfter(resp *http.Response, body []byte) time.Duration {
-	var p problem
-	if json.Unmarshal(body, &p) == nil && p.RetryAfterMS > 0 {
+func retryAfter(resp *http.Response, p problem) time.Duration {
+	if p.RetryAfterMS > 0 {
 		return time.Duration(p.RetryAfterMS) * time.Millisecond
 	}
 	if seconds, err := strconv.Atoi(resp.Header.Get("Retry-After")); err == nil && seconds > 0 {

@@ -102,8 +102,9 @@ func TestHTTPRefusalForGoodIsNotRepeated(t *testing.T) {
 		writeProblem(w, 401, object{"code": "unauthenticated", "detail": "the token is not ours"})
 	})
 	report := s.crowd(2, viaHTTP)
-	untruthful(t, report, "2 shoppers refused with an error")
-	want(t, "failures named unauthenticated", report.Failures["unauthenticated"], 2)
+	truthful(t, report)
+	results(t, report, map[string]int64{"unauthenticated": 2})
+	want(t, "who heard why", report.Refusals["unauthenticated"]["the token is not ours"], 2)
 }
 
 func TestGuestsAreAskedForUntilTheServerHasThem(t *testing.T) {

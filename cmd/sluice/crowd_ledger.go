@@ -29,15 +29,19 @@ func (o wireOrder) live() bool {
 // crowdLedger keeps what the shoppers were told of orders, why some were refused, and how connections ended.
 type crowdLedger struct {
 	mu       sync.Mutex
-	orders   map[string][]wireOrder // by user
-	owners   map[string]string      // by order
-	shared   int64                  // orders that two users were told of
-	failures map[string]int64       // by reason
-	cut      map[string]int64       // by close code
+	orders   map[string][]wireOrder      // by user
+	owners   map[string]string           // by order
+	shared   int64                       // orders that two users were told of
+	failures map[string]int64            // by reason
+	refusals map[string]map[string]int64 // what was said to those who were not let in, by outcome
+	cut      map[string]int64            // by close code
 }
 
 func newCrowdLedger() *crowdLedger {
-	return &crowdLedger{orders: map[string][]wireOrder{}, owners: map[string]string{}, failures: map[string]int64{}, cut: map[string]int64{}}
+	return &crowdLedger{
+		orders: map[string][]wireOrder{}, owners: map[string]string{}, failures: map[string]int64{},
+		refusals: map[string]map[string]int64{}, cut: map[string]int64{},
+	}
 }
 
 // told records that user was told of order, or of its newer status. It returns how many orders the user knows of.
@@ -64,6 +68,19 @@ func (l *crowdLedger) failed(why string) {
 	l.failures[why]++
 }
 
+// refused records what was said to a shopper who was not let in, where that was more than the outcome says.
+func (l *crowdLedger) refused(o outcome, said string) {
+	if said == "" || said == o.String() {
+		return
+	}
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	if l.refusals[o.String()] == nil {
+		l.refusals[o.String()] = map[string]int64{}
+	}
+	l.refusals[o.String()][said]++
+}
+
 // cutOff records a connection that ended without the node having asked to move.
 func (l *crowdLedger) cutOff(code int) {
 	l.mu.Lock()
@@ -76,6 +93,10 @@ func (l *crowdLedger) read(r *crowdReport) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	r.Orders, r.Shared, r.Failures, r.Cut = maps.Clone(l.orders), l.shared, maps.Clone(l.failures), maps.Clone(l.cut)
+	r.Refusals = map[string]map[string]int64{}
+	for o, said := range l.refusals {
+		r.Refusals[o] = maps.Clone(said)
+	}
 }
 
 // crowdTimes are the latencies that the shoppers saw.

@@ -25,13 +25,25 @@ const (
 	outcomeNoTurn  // over HTTP: the sale has a line
 	outcomeLeft    // went away, as a person does
 	outcomeUndone  // has an order that was rejected, cancelled or expired before it was confirmed
-	outcomeFailed  // was refused for good, with an error
+
+	// Who was not let in; see refusalOf.
+	outcomeCodeNeeded
+	outcomeCodeUsed // or there is no such code
+	outcomeChallengeNeeded
+	outcomeDenied          // by a list, or because of the seats of an address
+	outcomeUnauthenticated // the token is wrong, has expired, or is missing
+	outcomeForbidden       // for another reason
+	outcomeTooMany         // the seat has as many connections as it may
+	outcomeLimited         // was asked to come later, until the end
+
+	outcomeFailed // was refused for good, with an error
 	outcomes
 )
 
 // String is the outcome as the contract names it.
 func (o outcome) String() string {
-	return [outcomes]string{"pending", "success", "already", "sold_out", "missed", "closed", "not_open", "no_turn", "left", "undone", "failed"}[o]
+	return [outcomes]string{"pending", "success", "already", "sold_out", "missed", "closed", "not_open", "no_turn", "left", "undone",
+		"code_needed", "code_used", "challenge_needed", "denied", "unauthenticated", "forbidden", "too_many", "limited", "failed"}[o]
 }
 
 // phase is what a shopper is doing now.

@@ -15,18 +15,20 @@ import (
 
 // crowdReport is what a crowd saw, and what of it is not the truth.
 type crowdReport struct {
-	URL        string           `json:"url"`
-	Sale       string           `json:"sale"`
-	Users      int              `json:"users"`
-	ElapsedMS  int64            `json:"elapsed_ms"`
-	Joined     int64            `json:"joined"`   // had a first state frame
-	Admitted   int64            `json:"admitted"` // had a turn
-	Results    map[string]int64 `json:"results"`  // shoppers by outcome
-	Reconnects int64            `json:"reconnects"`
-	Refused    int64            `json:"refused"` // connections, or requests, that did not come about
-	Limited    int64            `json:"limited"` // answers that asked to come later
-	Failures   map[string]int64 `json:"failures,omitempty"`
-	Cut        map[string]int64 `json:"cut,omitempty"` // connections that ended without the node having asked to move, by close code; 1006 = without one
+	URL        string                      `json:"url"`
+	Sale       string                      `json:"sale"`
+	Users      int                         `json:"users"`
+	ElapsedMS  int64                       `json:"elapsed_ms"`
+	Joined     int64                       `json:"joined"`   // had a first state frame
+	Admitted   int64                       `json:"admitted"` // had a turn
+	Results    map[string]int64            `json:"results"`  // shoppers by outcome
+	Reconnects int64                       `json:"reconnects"`
+	Refused    int64                       `json:"refused"` // connections, or requests, that did not come about
+	Limited    int64                       `json:"limited"` // answers that asked to come later
+	Failures   map[string]int64            `json:"failures,omitempty"`
+	Refusals   map[string]map[string]int64 `json:"refusals,omitempty"` // what was said to those who were not let in, by outcome, where it was more than that
+	Hints      []string                    `json:"hints,omitempty"`    // what may help those who were not let in
+	Cut        map[string]int64            `json:"cut,omitempty"`      // connections that ended without the node having asked to move, by close code; 1006 = without one
 
 	Unanswered  int64 `json:"unanswered"`   // shoppers without a final frame
 	Unconfirmed int64 `json:"unconfirmed"`  // of them those with an order that was never confirmed
@@ -64,7 +66,23 @@ func (c *crowd) report(elapsed time.Duration) crowdReport {
 		Join: c.times.join.latency(), Turn: c.times.turns.latency(), Grab: c.times.grab.latency(), Confirm: c.times.confirm.latency(),
 	}
 	c.ledger.read(&r)
+	for o := range outcomes {
+		if hint := c.opts.hint(o); hint != "" && r.Results[o.String()] > 0 {
+			r.Hints = append(r.Hints, hint)
+		}
+	}
 	return r
+}
+
+// shut says whether nobody at all was let in, so that nothing was tried of the sale.
+func (r *crowdReport) shut() bool {
+	var n int64
+	for o := range outcomes {
+		if o.keptOut() {
+			n += r.Results[o.String()]
+		}
+	}
+	return n == int64(r.Users) && r.Joined == 0
 }
 
 // explains says whether what was sold is what the shoppers were told. An order whose time to pay is over may or may not
@@ -134,9 +152,13 @@ func (r crowdReport) print(out io.Writer) error {
 		if n := r.Results[o.String()]; n > 0 || o == outcomeSuccess || o == outcomeSoldOut {
 			line(o.String(), "%d", n)
 		}
-	}
-	for _, why := range slices.Sorted(maps.Keys(r.Failures)) {
-		line("", "%d × %s", r.Failures[why], why)
+		said := r.Refusals[o.String()]
+		if o == outcomeFailed {
+			said = r.Failures
+		}
+		for _, why := range slices.Sorted(maps.Keys(said)) {
+			line("", "%d × %s", said[why], why)
+		}
 	}
 	line("unanswered", "%d", r.Unanswered)
 	line("duplicates", "%d", r.Duplicates+r.Shared)
@@ -144,8 +166,8 @@ func (r crowdReport) print(out io.Writer) error {
 	for _, code := range slices.Sorted(maps.Keys(r.Cut)) {
 		line("", "%d × cut off with %s", r.Cut[code], code)
 	}
-	line("refused", "%d", r.Refused)
-	line("limited", "%d", r.Limited)
+	line("no connection", "%d", r.Refused)
+	line("asked to wait", "%d", r.Limited)
 	if err := table.Flush(); err != nil {
 		return err
 	}
@@ -177,18 +199,25 @@ func (r crowdReport) print(out io.Writer) error {
 		}
 		fmt.Fprintf(out, "told        %s by success, %d sold meanwhile\n", words.Count(r.ToldUnits, "unit"), r.Sold)
 	}
-	fmt.Fprintln(out)
-	if len(r.Problems) == 0 {
-		truth := "everyone was told the truth"
-		if r.Matched {
-			truth += ": each answer matches the rows of the database"
-		}
-		_, err := fmt.Fprintln(out, truth)
-		return err
-	}
-	_, err := fmt.Fprintf(out, "NOT THE TRUTH\n  %s\n", strings.Join(r.Problems, "\n  "))
+	_, err := fmt.Fprintf(out, "\n%s\n", strings.Join(append([]string{r.verdict()}, r.Hints...), "\nhint: "))
 	return err
 }
+
+// verdict says in a word or two what is to be held of it.
+func (r crowdReport) verdict() string {
+	switch {
+	case len(r.Problems) > 0:
+		return "NOT THE TRUTH\n  " + strings.Join(r.Problems, "\n  ")
+	case r.shut():
+		return shutOut
+	case r.Matched:
+		return "everyone was told the truth: each answer matches the rows of the database"
+	}
+	return "everyone was told the truth"
+}
+
+// shutOut is the verdict on a crowd that tried nothing of the sale.
+const shutOut = "nobody was let in"
 
 // ms is a number of milliseconds with its unit.
 func ms(n float64) string {

@@ -152,7 +152,7 @@ func TestCrowdCommandReportsAndJudges(t *testing.T) {
 		"--secret", stubSecret + ",another", "--admin-token", "admin", "--source", "127.0.0.1,127.0.0.2"}
 	code, out, progress := sluice(t, "", args...)
 	want(t, "exit code", code, 0)
-	for _, text := range []string{"success     4\n", "everyone was told the truth", "verdict", "holds at", "grab      4"} {
+	for _, text := range []string{"success        4\n", "everyone was told the truth", "verdict", "holds at", "grab      4"} {
 		if !strings.Contains(out, text) {
 			t.Errorf("the report lacks %q:\n%s", text, out)
 		}

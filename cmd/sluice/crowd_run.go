@@ -225,6 +225,7 @@ func (c *crowd) identity(ctx context.Context, n int) (user, token string, err er
 		token, err = c.opts.Claims.mint(c.opts.Secret, user, time.Now().Add(24*time.Hour))
 		return user, token, err
 	}
+	var said error
 	for attempt := 0; ; attempt++ {
 		answer, again, err := c.post(ctx, "", nil, "guests")
 		if err == nil {
@@ -240,8 +241,12 @@ func (c *crowd) identity(ctx context.Context, n int) (user, token string, err er
 		if again < 0 {
 			return "", "", err
 		}
+		said = lastWord(said, err)
+		if again > 0 {
+			c.counters.limited.Add(1)
+		}
 		if !sleep(ctx, max(again, c.opts.Backoff(attempt))) {
-			return "", "", ctx.Err()
+			return "", "", errors.Join(ctx.Err(), said)
 		}
 	}
 }

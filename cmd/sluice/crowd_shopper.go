@@ -8,6 +8,7 @@ import (
 	"fmt"
 	"math/rand/v2"
 	"net"
+	"net/http"
 	"sync"
 	"time"
 
@@ -61,8 +62,12 @@ type shopper struct {
 	sentAt   time.Time
 	order    string // id of the order that the shopper was told of
 	boughtAt time.Time
+	limited  error // why the server wanted to be asked later, when that was its last word; nil = it was not
 	outcome  outcome
 }
+
+// errLimited is the wish of a frame to be asked later.
+var errLimited = &answerError{status: http.StatusTooManyRequests, code: "limited"}
 
 func newShopper(c *crowd, n int) *shopper {
 	s := &shopper{crowd: c, n: n, ahead: -1, leaves: rand.Float64() < c.opts.Abandon}
@@ -78,10 +83,10 @@ func (s *shopper) shop(ctx context.Context) {
 	defer s.goHome()
 	var err error
 	if s.user, s.token, err = s.crowd.identity(ctx, s.n); err != nil {
-		if ctx.Err() == nil {
-			s.mu.Lock()
-			s.fail(err.Error())
-			s.mu.Unlock()
+		s.mu.Lock()
+		defer s.mu.Unlock()
+		if ctx.Err() == nil || limited(err) {
+			s.end(s.crowd.turnedAway(err))
 		}
 		return
 	}
@@ -113,7 +118,12 @@ func (s *shopper) connect(ctx context.Context) (*websocket.Conn, error) {
 	if err == nil {
 		return conn, nil
 	}
-	if ctx.Err() == nil {
+	switch {
+	case resp != nil && resp.StatusCode == http.StatusTooManyRequests:
+		s.mu.Lock()
+		s.comeLater(errLimited)
+		s.mu.Unlock()
+	case ctx.Err() == nil:
 		s.crowd.counters.refused.Add(1)
 	}
 	if resp != nil {
@@ -136,11 +146,18 @@ func (s *shopper) visit(ctx context.Context, conn *websocket.Conn, dialled time.
 	return err
 }
 
-// lost notes a connection that ended in the middle of the visit without the node having asked to move.
+// lost notes a connection that ended in the middle of the visit without the node having asked to move. Where a refusal of
+// access came instead of a welcome, there was no visit.
 func (s *shopper) lost(err error) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	if s.outcome != outcomePending || s.pause > 0 {
+		return
+	}
+	if kind, _ := refusalOf(err); kind != outcomeFailed && !s.welcomed {
+		if kind == outcomeLimited {
+			s.comeLater(err)
+		}
 		return
 	}
 	code := websocket.CloseAbnormalClosure
@@ -149,6 +166,12 @@ func (s *shopper) lost(err error) {
 		code = closed.Code
 	}
 	s.crowd.ledger.cutOff(code)
+}
+
+// comeLater notes a connection that the server does not want now. Under mu.
+func (s *shopper) comeLater(why error) {
+	s.limited = why
+	s.crowd.counters.limited.Add(1)
 }
 
 // hello makes conn the shopper's connection and joins, or resumes the seat.
@@ -229,7 +252,7 @@ func (s *shopper) disconnect() {
 	s.conn.Close()
 	s.conn = nil
 	s.crowd.counters.connected.Add(-1)
-	if s.request != "" && s.sent {
+	if s.request != "" && s.sent && s.limited == nil { // a limited one took nothing
 		s.repeated = true
 	}
 	if s.outcome == outcomePending {
@@ -242,6 +265,11 @@ func (s *shopper) ended(err error) bool {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	if s.outcome != outcomePending {
+		return true
+	}
+	// Who was let in is not asked again: to be kept out later is no outcome but an error.
+	if kind, _ := refusalOf(err); kind != outcomeFailed && kind != outcomeLimited && !s.joined && s.order == "" {
+		s.end(s.crowd.turnedAway(err))
 		return true
 	}
 	var closed *websocket.CloseError
@@ -271,8 +299,12 @@ func (s *shopper) askedPause() (time.Duration, bool) {
 func (s *shopper) goHome() {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	if s.outcome == outcomePending && s.order != "" {
+	switch {
+	case s.outcome != outcomePending:
+	case s.order != "":
 		s.crowd.counters.unconfirmed.Add(1)
+	case s.limited != nil && !s.repeated: // of a repeated grab it is not known whether it took something
+		s.end(s.crowd.turnedAway(s.limited))
 	}
 	s.enter(phaseDone)
 }

@@ -281,9 +281,10 @@ func TestErrorsAreOutcomesToo(t *testing.T) {
 
 func TestCloseCodesDecideWhoComesBack(t *testing.T) {
 	t.Parallel()
-	for code, comesBack := range map[int]bool{
-		1000: true, 1012: true, 1013: true, 4408: true, 4429: true,
-		4400: false, 4401: false, 4403: false, 4404: false, 4407: false, 4409: false,
+	// Where the code says more than that somebody does not come back, it is an outcome.
+	for code, end := range map[int]string{
+		1000: "success", 1012: "success", 1013: "success", 4408: "success", 4429: "success",
+		4400: "failed", 4401: "unauthenticated", 4403: "forbidden", 4404: "failed", 4407: "failed", 4409: "too_many",
 	} {
 		s := newStub(t, func(v *stubVisit) {
 			if v.n == 1 {
@@ -293,14 +294,20 @@ func TestCloseCodesDecideWhoComesBack(t *testing.T) {
 			v.buy()
 		})
 		report := s.crowd(1)
-		want(t, "cut off with the code", report.Cut[strconv.Itoa(code)], 1)
-		if comesBack {
-			truthful(t, report)
-			want(t, "visits", s.visitsOf("u-1"), 2)
-			want(t, "reconnects", report.Reconnects, 1)
-		} else {
+		results(t, report, map[string]int64{end: 1})
+		refused := code == 4401 || code == 4403 || code == 4409
+		want(t, "limited", report.Limited, map[bool]int64{true: 1}[code == 4429])
+		want(t, "cut off with the code", report.Cut[strconv.Itoa(code)], map[bool]int64{false: 1}[refused || code == 4429])
+		want(t, "visits", s.visitsOf("u-1"), map[bool]int{true: 2, false: 1}[end == "success"])
+		if end == "failed" {
 			untruthful(t, report, "1 shopper refused with an error")
-			want(t, "visits", s.visitsOf("u-1"), 1)
+			continue
+		}
+		truthful(t, report)
+		if refused {
+			want(t, "who heard why", report.Refusals[end]["the test wants it"], 1)
+		} else {
+			want(t, "reconnects", report.Reconnects, 1)
 		}
 	}
 }
