@@ -41,23 +41,24 @@ func (f serverFlags) client() (*apiClient, error) {
 	if err != nil {
 		return nil, err
 	}
-	return newAPIClient(f.URL, token)
+	return newAPIClient("url", f.URL, token)
 }
 
 // apiClient speaks to the HTTP API of one server. It is safe for concurrent use.
 type apiClient struct {
+	flag  string // that says where the server is, without its dashes
 	base  *url.URL
 	token string
 	http  *http.Client
 }
 
-// newAPIClient makes the client of the server at base, which may have a path. An empty token sends none.
-func newAPIClient(base, token string) (*apiClient, error) {
+// newAPIClient makes the client of the server at base, which may have a path and is said by that flag. An empty token sends none.
+func newAPIClient(flag, base, token string) (*apiClient, error) {
 	parsed, err := url.Parse(base)
 	if err != nil || parsed.Host == "" || (parsed.Scheme != "http" && parsed.Scheme != "https") {
-		return nil, usagef("--url: write it like http://127.0.0.1:8080")
+		return nil, usagef("--%s: write it like http://127.0.0.1:8080", flag)
 	}
-	return &apiClient{base: parsed, token: token, http: &http.Client{Timeout: requestTimeout}}, nil
+	return &apiClient{flag: flag, base: parsed, token: token, http: &http.Client{Timeout: requestTimeout}}, nil
 }
 
 // do sends one request and returns the body of a 2xx answer. Path segments are escaped here. Every error is a sentence
@@ -98,9 +99,19 @@ func (c *apiClient) ask(ctx context.Context, method string, path []string, query
 		return nil, fmt.Errorf("read the answer of %s: %w", target.Redacted(), err)
 	}
 	if resp.StatusCode/100 != 2 {
-		return nil, problemOf(resp, answer)
+		err := problemOf(resp, answer)
+		if len(path) > 2 && path[2] == "admin" && isNowhere(resp, err) {
+			return nil, fmt.Errorf("there is no admin API at %s: where operators have a listener of their own (serve --admin-listen), give its URL with --%s", c.base.Redacted(), c.flag)
+		}
+		return nil, err
 	}
 	return answer, nil
+}
+
+// isNowhere says whether an answer means that there is nothing at an address at all: not that a sale or an order is not there.
+func isNowhere(resp *http.Response, err error) bool {
+	var p *problem
+	return resp.StatusCode == http.StatusNotFound && (!errors.As(err, &p) || p.Code == "not_found")
 }
 
 // get is do with GET and decodes the answer into out; the raw answer is returned for --json.

@@ -35,6 +35,7 @@ type crowdCmd struct {
 	Source      []string      `placeholder:"ADDRESS" help:"Local addresses to connect from in turn, each with ports of its own, like 127.0.0.2,127.0.0.3."`
 	Timeout     time.Duration `default:"15m" help:"Who has no answer by then counts as unanswered."`
 	Audit       *bool         `negatable:"" help:"Audit the sale at the end; on when there is an admin token. It needs the sale to itself: what others buy meanwhile, the crowd was not told of."`
+	AdminURL    string        `name:"admin-url" placeholder:"URL" help:"Where the admin API is, for the audit; empty is --url. It is elsewhere where the server has an --admin-listen."`
 	JSON        bool          `name:"json" help:"Print the report as JSON, with the orders of every user."`
 }
 
@@ -50,11 +51,11 @@ Example:
 
 // Run sends the crowd and prints the report.
 func (c *crowdCmd) Run(ctx context.Context, std *stdio) error {
-	opts, err := c.options()
+	client, err := newAPIClient("url", c.URL, "")
 	if err != nil {
 		return err
 	}
-	client, err := c.client()
+	opts, err := c.options()
 	if err != nil {
 		return err
 	}
@@ -175,7 +176,7 @@ func (c *crowdCmd) options() (crowdOptions, error) {
 		wanted = *c.Audit
 	}
 	if wanted {
-		client, err := newAPIClient(c.URL, token)
+		client, err := newAPIClient("admin-url", firstOf(c.AdminURL, c.URL), token)
 		if err != nil {
 			return opts, err
 		}

@@ -204,6 +204,7 @@ func TestCrowdCommandSaysAtOnceWhatIsWrong(t *testing.T) {
 		"fraction":         {[]string{"--sale", stubSale, "--secret", "s", "--abandon", "2"}, exitUsage, "fraction from 0 to 1"},
 		"http, abandoned":  {[]string{"--sale", stubSale, "--secret", "s", "--abandon", "0.5", "--http"}, exitUsage, "no meaning with --http"},
 		"source":           {[]string{"--sale", stubSale, "--secret", "s", "--source", "here"}, exitUsage, "--source \"here\""},
+		"admin URL":        {[]string{"--sale", stubSale, "--secret", "s", "--admin-token", "admin", "--admin-url", "here"}, exitUsage, "--admin-url: write it like"},
 		"admin token":      {[]string{"--sale", stubSale, "--secret", "s", "--admin-token", "wrong"}, exitFailed, "--admin-token"},
 		"too many files":   {[]string{"--sale", stubSale, "--secret", "s", "--users", "2000000000"}, exitFailed, "open files"},
 	}

@@ -30,6 +30,23 @@ func TestOperatorsMayHaveAListenerOfTheirOwn(t *testing.T) {
 	}
 	want(t, "the status for operators", operators.ask(http.MethodGet, "/admin/sales/"+sale, e2eAdmin, "").status, http.StatusOK)
 	want(t, "the status of a shopper's call where operators are", operators.ask(http.MethodGet, "/sales/"+sale, "", "").status, http.StatusNotFound)
+	for flag, args := range map[string][]string{
+		"--url":       {"audit", sale, "--url", s.url},
+		"--admin-url": {"crowd", "--sale", sale, "--users", "1", "--url", s.url},
+	} {
+		code, out, said := command(t, args...)
+		says := ": there is no admin API at " + s.url + ": where operators have a listener of their own (serve --admin-listen), give its URL with " + flag + "\n"
+		if code != exitFailed || out != "" || !strings.HasSuffix(said, says) || strings.Count(said, "sluice: ") != 1 {
+			t.Errorf("sluice %s exits with %d and says %q", args[0], code, said)
+		}
+	}
+	report := s.crowd(sale, 2, "--admin-url", operators.url, "--ramp", "0s", "--grab-delay", "0s").report()
+	results(t, report, map[string]int64{"success": 2})
+	want(t, "units of the audit", report.Sold, 2)
+	code, _, said := command(t, "audit", "another", "--url", operators.url)
+	if code != exitFailed || strings.Contains(said, "--admin-listen") {
+		t.Errorf("of a sale that is not there it is said %q", said)
+	}
 	for url, status := range map[string]int{
 		s.url + "/admin": 404, s.url + "/admin/sales": 404, s.url + "/s/" + sale: 200,
 		operators.url + "/admin": 200, operators.url + "/": 200, operators.url + "/s/" + sale: 404,

@@ -75,7 +75,7 @@ func (h *hash) UnmarshalText(text []byte) error {
 
 // Run checks the draw and prints what was checked.
 func (c *verifyCmd) Run(ctx context.Context, std *stdio) error {
-	client, err := newAPIClient(c.URL, "")
+	client, err := newAPIClient("url", c.URL, "")
 	if err != nil {
 		return err
 	}
