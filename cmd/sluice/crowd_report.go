@@ -133,6 +133,22 @@ func (r *crowdReport) judge() {
 	}
 }
 
+// verdict says in a word or two what is to be held of it.
+func (r crowdReport) verdict() string {
+	switch {
+	case len(r.Problems) > 0:
+		return "NOT THE TRUTH\n  " + strings.Join(r.Problems, "\n  ")
+	case r.shut():
+		return shutOut
+	case r.Matched:
+		return "everyone was told the truth: each answer matches the rows of the database"
+	}
+	return "everyone was told the truth"
+}
+
+// shutOut is the verdict on a crowd that tried nothing of the sale.
+const shutOut = "nobody was let in"
+
 // printJSON writes the report as JSON.
 func (r crowdReport) printJSON(out io.Writer) error {
 	encoder := json.NewEncoder(out)
@@ -202,22 +218,6 @@ func (r crowdReport) print(out io.Writer) error {
 	_, err := fmt.Fprintf(out, "\n%s\n", strings.Join(append([]string{r.verdict()}, r.Hints...), "\nhint: "))
 	return err
 }
-
-// verdict says in a word or two what is to be held of it.
-func (r crowdReport) verdict() string {
-	switch {
-	case len(r.Problems) > 0:
-		return "NOT THE TRUTH\n  " + strings.Join(r.Problems, "\n  ")
-	case r.shut():
-		return shutOut
-	case r.Matched:
-		return "everyone was told the truth: each answer matches the rows of the database"
-	}
-	return "everyone was told the truth"
-}
-
-// shutOut is the verdict on a crowd that tried nothing of the sale.
-const shutOut = "nobody was let in"
 
 // ms is a number of milliseconds with its unit.
 func ms(n float64) string {
