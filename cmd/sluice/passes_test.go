@@ -271,10 +271,7 @@ func startShops(t *testing.T, settings ...string) map[string]*process {
 
 func TestAShopSaysWhyAPassIsRefused(t *testing.T) {
 	t.Parallel()
-	s := open(t, "--data-dir", t.TempDir())
-	sale := freshID()
-	s.apply(saleFile(t, sale, 5, passSale))
-	pass := s.call(sale, shopUser).pass
+	s, sale, pass := openWithTurn(t)
 	for name, shop := range startShops(t, "SLUICE="+s.url, "SALE="+sale, "ISSUER=https://another.example") {
 		mustShow(t, "another ISSUER, "+name, shop.says(`listening on (\S+)`), pass, http.StatusUnauthorized, "")
 		shop.says(`a pass was refused: its issuer is "sluice" .* ISSUER is "(https://another\.example)"`)
@@ -286,10 +283,7 @@ func TestAShopSaysWhyAPassIsRefused(t *testing.T) {
 
 func TestAShopThatCannotReadKeysRefusesNobody(t *testing.T) {
 	t.Parallel()
-	s := open(t, "--data-dir", t.TempDir())
-	sale := freshID()
-	s.apply(saleFile(t, sale, 5, passSale))
-	pass := s.call(sale, shopUser).pass
+	s, sale, pass := openWithTurn(t)
 	front := newFront(t, s)
 	for name, shop := range startShops(t, "SLUICE="+front.URL, "SALE="+sale) {
 		at := shop.says(`listening on (\S+)`)
@@ -303,10 +297,7 @@ func TestAShopThatCannotReadKeysRefusesNobody(t *testing.T) {
 
 func TestAVisitorWhoLeavesTakesNoKeysAlong(t *testing.T) {
 	t.Parallel()
-	s := open(t, "--data-dir", t.TempDir())
-	sale := freshID()
-	s.apply(saleFile(t, sale, 5, passSale))
-	pass := s.call(sale, shopUser).pass
+	s, sale, pass := openWithTurn(t)
 	front := newFront(t, s)
 	for name, shop := range startShops(t, "SLUICE="+front.URL, "SALE="+sale) {
 		at := shop.says(`listening on (\S+)`)
@@ -326,6 +317,14 @@ func TestAVisitorWhoLeavesTakesNoKeysAlong(t *testing.T) {
 		close(answer)
 		want(t, "answer to the next, "+name, <-second, http.StatusOK)
 	}
+}
+
+// openWithTurn is a site with a sale, and the pass of somebody who has a turn in it.
+func openWithTurn(t *testing.T) (s *site, sale, pass string) {
+	t.Helper()
+	s, sale = open(t, "--data-dir", t.TempDir()), freshID()
+	s.apply(saleFile(t, sale, 5, passSale))
+	return s, sale, s.call(sale, shopUser).pass
 }
 
 // front is a proxy between a shop and Sluice.
