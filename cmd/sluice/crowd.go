@@ -29,7 +29,7 @@ type crowdCmd struct {
 	Item        string        `placeholder:"ID" help:"The item that everyone wants; without it each picks one of those left."`
 	Qty         int64         `default:"1" help:"Units that each wants."`
 	Code        []string      `placeholder:"CODE" help:"Codes of a sale that asks for them, which the shoppers bring in turn."`
-	CodeFile    string        `placeholder:"FILE" type:"existingfile" help:"File with such codes, one in a line."`
+	CodeFile    string        `placeholder:"FILE" help:"File with such codes, one in a line."`
 	HTTP        bool          `name:"http" help:"Grab over HTTP, one request a shopper, without sockets: for sales whose line is off."`
 	Concurrency int           `default:"100" help:"Requests at once, with --http."`
 	Source      []string      `placeholder:"ADDRESS" help:"Local addresses to connect from in turn, each with ports of its own, like 127.0.0.2,127.0.0.3."`
@@ -109,7 +109,7 @@ func (c *crowdCmd) codes() ([]string, error) {
 	if c.CodeFile != "" {
 		text, err := os.ReadFile(c.CodeFile)
 		if err != nil {
-			return nil, usagef("--code-file: %v", err)
+			return nil, usagef("--code-file: %s cannot be read (%v); give a file with a code in each line", c.CodeFile, underlying(err))
 		}
 		codes = append(codes, strings.Fields(string(text))...)
 	}

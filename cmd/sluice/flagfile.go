@@ -1,7 +1,9 @@
 package main
 
 import (
+	"errors"
 	"fmt"
+	"io/fs"
 	"os"
 	"strings"
 )
@@ -19,11 +21,20 @@ func valueOrFile(flag, value, file string) (string, error) {
 	}
 	data, err := os.ReadFile(file)
 	if err != nil {
-		return "", fmt.Errorf("read --%s-file: %w", flag, err)
+		return "", fmt.Errorf("--%s-file: %s cannot be read (%w)", flag, file, underlying(err))
 	}
 	text := strings.TrimSpace(string(data))
 	if text == "" {
-		return "", fmt.Errorf("read --%s-file: %s is empty", flag, file)
+		return "", fmt.Errorf("--%s-file: %s is empty", flag, file)
 	}
 	return text, nil
+}
+
+// underlying is what went wrong with a file, without the call of Go that it went wrong in.
+func underlying(err error) error {
+	var file *fs.PathError
+	if errors.As(err, &file) {
+		return file.Err
+	}
+	return err
 }

@@ -100,7 +100,7 @@ func run(ctx context.Context, args []string, std stdio) int {
 // that was asked for, as by --help. line is for commands that want to read it again.
 func parse(ctx context.Context, args []string, std stdio, line *commandLine, commands *cli) (parsed *kong.Context, exit int, err error) {
 	exit = -1
-	parser, err := kong.New(commands,
+	parser, err := kong.New(commands, append(plainValues(),
 		kong.Name("sluice"),
 		kong.Description("A front end for flash sales: a waiting room, an atomic grab and an order pipeline."),
 		kong.Vars{"version": "sluice " + build()},
@@ -117,7 +117,7 @@ func parse(ctx context.Context, args []string, std stdio, line *commandLine, com
 				exit = code
 			}
 		}),
-	)
+	)...)
 	if err != nil {
 		return nil, exit, fmt.Errorf("build the command line: %w", err)
 	}
@@ -137,7 +137,8 @@ func usageOf(err error) error {
 			command = "sluice " + node.Path()
 		}
 	}
-	return usagef("%v (see %s --help)", err, strings.TrimSpace(command))
+	said := strings.Replace(err.Error(), " (from envar ", " (from the variable ", 1)
+	return usagef("%s (see %s --help)", said, strings.TrimSpace(command))
 }
 
 // report prints err as one sentence and returns the exit code that goes with it.

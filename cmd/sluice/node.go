@@ -175,9 +175,9 @@ func (n *node) serveShoppers(f serverSettings) error {
 	if err != nil {
 		return err
 	}
-	listener, err := net.Listen("tcp", f.Listen)
+	listener, err := listenAt("listen", f.Listen)
 	if err != nil {
-		return fmt.Errorf("listen on --listen %s: %w", f.Listen, err)
+		return err
 	}
 	n.log.Info("room", "connections", most)
 	n.http = server.NewHTTPServer(f.Listen, n.server.Handler())
@@ -203,9 +203,9 @@ func (n *node) serveOperators(address string) error {
 	if address == "" {
 		return nil
 	}
-	listener, err := net.Listen("tcp", address)
+	listener, err := listenAt("admin-listen", address)
 	if err != nil {
-		return fmt.Errorf("listen on --admin-listen %s: %w", address, err)
+		return err
 	}
 	n.admin = server.NewHTTPServer(address, n.server.Operators())
 	n.log.Info("operators", "url", n.listen(n.admin, listener, n.certificate))
@@ -217,9 +217,9 @@ func (n *node) serveOps(address string, handler http.Handler) error {
 	if address == "" {
 		return nil
 	}
-	listener, err := net.Listen("tcp", address)
+	listener, err := listenAt("ops-listen", address)
 	if err != nil {
-		return fmt.Errorf("listen on --ops-listen %s: %w", address, err)
+		return err
 	}
 	n.ops = server.NewHTTPServer(address, handler)
 	n.log.Info("operations", "url", n.listen(n.ops, listener, nil))

@@ -2,6 +2,7 @@ package main
 
 import (
 	"context"
+	"fmt"
 	"net/http"
 	"time"
 )
@@ -34,17 +35,31 @@ func (c *saleLineCmd) Run(ctx context.Context, std *stdio) error {
 // saleExtendCmd is `sluice sale extend`.
 type saleExtendCmd struct {
 	saleStep
-	ClosesAt time.Time `name:"closes-at" format:"2006-01-02T15:04:05Z07:00" required:"" placeholder:"TIME" help:"Until when, like 2026-12-01T13:00:00+08:00."`
+	ClosesAt closingTime `name:"closes-at" required:"" placeholder:"TIME" help:"Until when, like 2026-12-01T13:00:00+08:00, or how much later than planned, like +30m."`
 }
 
 // Help is shown below the flags.
 func (*saleExtendCmd) Help() string {
-	return "An earlier time shortens the sale.\n\nExample:\n\n    sluice sale extend phone-x --closes-at 2026-12-01T13:30:00+08:00"
+	return "An earlier time shortens the sale.\n\nExample:\n\n    sluice sale extend phone-x --closes-at +30m\n    sluice sale extend phone-x --closes-at 2026-12-01T13:30:00+08:00"
 }
 
 // Run extends the sale.
 func (c *saleExtendCmd) Run(ctx context.Context, std *stdio) error {
-	return c.send(ctx, std, http.MethodPost, "extend", map[string]string{"closes_at": c.ClosesAt.Format(time.RFC3339Nano)})
+	var planned saleView
+	if c.ClosesAt.at.IsZero() {
+		client, err := c.client()
+		if err != nil {
+			return err
+		}
+		if _, err := client.get(ctx, &planned, salesPath(string(c.Sale))...); err != nil {
+			return fmt.Errorf("extend %s: %w", c.Sale, err)
+		}
+	}
+	closes, err := c.ClosesAt.from(planned.ClosesAt.Time)
+	if err != nil {
+		return fmt.Errorf("extend %s: %w", c.Sale, err)
+	}
+	return c.send(ctx, std, http.MethodPost, "extend", map[string]string{"closes_at": closes.Format(time.RFC3339Nano)})
 }
 
 // saleStockCmd is `sluice sale stock`.

@@ -20,7 +20,7 @@ import (
 type verifyCmd struct {
 	URL           string `default:"http://127.0.0.1:8080" help:"Where the server is."`
 	Sale          saleID `arg:"" help:"Id of the sale."`
-	Commitment    string `placeholder:"HEX" help:"The commitment as you noted it before the sale opened; without it the one is taken that the server names now."`
+	Commitment    *hash  `placeholder:"HEX" help:"The commitment as you noted it before the sale opened; without it the one is taken that the server names now."`
 	UserToken     string `placeholder:"TOKEN" help:"Token of a user who took part, to check that user's entry and place as well."`
 	UserTokenFile string `placeholder:"FILE" help:"File with that token."`
 }
@@ -66,11 +66,12 @@ type hash [32]byte
 
 // UnmarshalText reads 64 hex digits.
 func (h *hash) UnmarshalText(text []byte) error {
-	if len(text) != hex.EncodedLen(len(h)) {
-		return fmt.Errorf("a hash has %d hex digits, not %d", hex.EncodedLen(len(h)), len(text))
+	if len(text) == hex.EncodedLen(len(h)) {
+		if _, err := hex.Decode(h[:], text); err == nil {
+			return nil
+		}
 	}
-	_, err := hex.Decode(h[:], text)
-	return err
+	return fmt.Errorf("%.80q is not a hash, write it with %d digits from 0 to 9 and a to f", text, hex.EncodedLen(len(h)))
 }
 
 // Run checks the draw and prints what was checked.
@@ -86,10 +87,8 @@ func (c *verifyCmd) Run(ctx context.Context, std *stdio) error {
 	if draw.State != "drawn" {
 		return fmt.Errorf("the lottery of %s is not drawn yet: it is %s", c.Sale, draw.State)
 	}
-	if c.Commitment != "" {
-		if err := draw.Commitment.UnmarshalText([]byte(c.Commitment)); err != nil {
-			return usagef("--commitment: %v", err)
-		}
+	if c.Commitment != nil {
+		draw.Commitment = *c.Commitment
 	}
 	entries, err := client.entrants(ctx, c.Sale, draw.Count)
 	if err != nil {
