@@ -4,7 +4,10 @@
 package doctor
 
 import (
+	"errors"
 	"fmt"
+
+	"sluice/queue"
 )
 
 // Level is how bad a finding is.
@@ -63,8 +66,13 @@ func Worst(list []Finding) Level {
 
 // Away is the finding of a part that could not be asked.
 func Away(part string, err error) Finding {
-	return Finding{
+	f := Finding{
 		Part: part, About: "reachable", Level: Danger, Found: err.Error(),
 		Do: "start it, or correct its URL", Why: "nothing can be sold without it",
 	}
+	var away *queue.Away
+	if errors.As(err, &away) {
+		f.Found, f.Do = away.Found(), away.Do
+	}
+	return f
 }

@@ -8,6 +8,7 @@ import (
 	"math/rand/v2"
 	"net/http"
 	"strconv"
+	"strings"
 	"time"
 
 	"github.com/labstack/echo/v5"
@@ -55,6 +56,9 @@ func (s *Server) fail(c *echo.Context, err error) {
 	if sent, _ := echo.UnwrapResponse(c.Response()); sent != nil && sent.Committed {
 		return
 	}
+	if said := s.forOperators(c, err); said != "" {
+		e = &queue.Error{Code: e.Code, Message: said, RetryAfter: e.RetryAfter}
+	}
 	id := c.Response().Header().Get(echo.HeaderXRequestID)
 	lang := s.languageOf(c.Request())
 	p := problem{
@@ -88,6 +92,18 @@ func (s *Server) fail(c *echo.Context, err error) {
 	if err != nil {
 		s.log.DebugContext(c.Request().Context(), "a problem could not be answered", "request", id, "error", err)
 	}
+}
+
+// forOperators is what the operator whose request failed is told beyond what shoppers are: what is away, and where; "" where nothing
+// is known to be, or nobody with the admin token asks: what comes before it is a *queue.Error without a cause.
+func (s *Server) forOperators(c *echo.Context, err error) string {
+	var known *queue.Error
+	_, status := explain(err)
+	if s.opts.Away == nil || status < http.StatusInternalServerError || errors.As(err, &known) && known.Err == nil ||
+		!strings.HasPrefix(c.Path(), adminAPI+"/") {
+		return ""
+	}
+	return strings.Join(s.opts.Away(c.Request().Context()), "; ")
 }
 
 // resetOf is when one more may pass.

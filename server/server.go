@@ -160,6 +160,10 @@ type Options struct {
 	Web   http.Handler                    // the pages; nil = none
 	Ready func(ctx context.Context) error // what /readyz asks; nil = always ready
 
+	// Away asks all that this node stands on whether it is there, and says in a sentence each what is not, where, and what to do.
+	// Operators are told when something of theirs failed. nil = they are told what shoppers are.
+	Away func(ctx context.Context) []string
+
 	Logger     *slog.Logger
 	Tracer     *trace.Tracer         // nil = nothing is followed
 	Registerer prometheus.Registerer // nil = nothing is registered

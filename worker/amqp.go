@@ -2,9 +2,11 @@ package worker
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"log/slog"
 	"net"
+	"strconv"
 	"sync"
 	"time"
 
@@ -199,9 +201,31 @@ type link struct {
 	socket net.Conn
 }
 
+// awayAMQP says where RabbitMQ was looked for, what came of it, and what to do.
+func awayAMQP(url string, err error) error {
+	away := &queue.Away{What: "RabbitMQ", Why: queue.NetworkCause(err), Do: "start it, or correct --amqp-url", Err: err}
+	if uri, bad := amqp.ParseURI(url); bad == nil {
+		away.Where = net.JoinHostPort(uri.Host, strconv.Itoa(uri.Port))
+	}
+	var said *amqp.Error
+	switch {
+	case errors.As(err, &said):
+		away.Why, away.Do = said.Reason, "correct user, password and virtual host in --amqp-url"
+	case away.Why == "":
+		away.Why = err.Error()
+	}
+	return away
+}
+
 // dial connects to RabbitMQ and declares what this package uses there.
 func (a *AMQP) dial(ctx context.Context, role string) (link, error) {
 	return a.dialAnd(ctx, role, a.declare)
+}
+
+// Ping waits for a connection to RabbitMQ, for 3 s at most for each node.
+func (a *AMQP) Ping(ctx context.Context) error {
+	_, err := a.publishing(ctx)
+	return err
 }
 
 // dialAnd connects to a node of RabbitMQ and begins with a first conversation; dialTimeout bounds both for each node that
@@ -234,7 +258,7 @@ func (a *AMQP) dialNode(ctx context.Context, url, role string, first func(*amqp.
 		},
 	})
 	if err != nil {
-		return link{}, fmt.Errorf("connect to RabbitMQ: %w", err)
+		return link{}, awayAMQP(url, err)
 	}
 	if err := first(l.Connection); err != nil {
 		return link{}, err

@@ -3,13 +3,14 @@ package worker
 import (
 	"context"
 	"errors"
-	"fmt"
 	"net"
 	"strconv"
 	"strings"
 	"sync/atomic"
 
 	amqp "github.com/rabbitmq/amqp091-go"
+
+	"sluice/queue"
 )
 
 // amqpNode is a RabbitMQ server that may be connected to.
@@ -59,10 +60,10 @@ func splitURLs(list string) []string {
 }
 
 // dial tries one node after the other until one is connected to, which is the first to be tried from then on. With several
-// nodes the error says what was wrong with each that was tried: none is any more when ctx has ended.
+// nodes the error, a [queue.Away], says what was wrong with each that was tried: none is any more when ctx has ended.
 func (n *amqpNodes) dial(ctx context.Context, connect func(url string) (link, error)) (link, error) {
 	first := int(n.next.Load())
-	var failure error
+	none := &queue.Away{What: "RabbitMQ", Do: "start a node, or correct --amqp-url"}
 	for i := range n.all {
 		at := (first + i) % len(n.all)
 		node := n.all[at]
@@ -73,17 +74,20 @@ func (n *amqpNodes) dial(ctx context.Context, connect func(url string) (link, er
 		}
 		// A silent node may have taken all the time of this caller. The next one does not begin with it.
 		n.next.Store(int64((at + 1) % len(n.all)))
-		switch {
-		case len(n.all) == 1:
+		if len(n.all) == 1 {
 			return link{}, err
-		case failure == nil:
-			failure = fmt.Errorf("no node of RabbitMQ can be used: %s: %w", node.name, err)
-		default:
-			failure = fmt.Errorf("%w; %s: %w", failure, node.name, err)
 		}
+		why := err.Error()
+		if away := (*queue.Away)(nil); errors.As(err, &away) {
+			why = away.Why
+		}
+		if i > 0 {
+			none.Where, none.Why = none.Where+", ", none.Why+"; "
+		}
+		none.Where, none.Why, none.Err = none.Where+node.name, none.Why+node.name+": "+why, errors.Join(none.Err, err)
 		if ctx.Err() != nil {
 			break
 		}
 	}
-	return link{}, failure
+	return link{}, none
 }

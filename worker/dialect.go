@@ -4,7 +4,9 @@ import (
 	"database/sql"
 	"errors"
 	"fmt"
+	"net"
 	"net/url"
+	"strconv"
 	"strings"
 	"time"
 
@@ -79,7 +81,7 @@ func openMySQL(rawURL string) (*Store, error) {
 	}
 	pool := func() *sqlx.DB { return sqlx.NewDb(sql.OpenDB(connector), "mysql") }
 	db := pool()
-	return &Store{db: db, writer: db, dialect: dialect{
+	return &Store{db: db, writer: db, address: cfg.Addr, database: cfg.DBName, dialect: dialect{
 		name:       "mysql",
 		goose:      goose.DialectMySQL,
 		bySale:     "FORCE INDEX (orders_by_sale)",
@@ -114,7 +116,8 @@ func openPostgres(rawURL string) (*Store, error) {
 	}
 	pool := func() *sqlx.DB { return sqlx.NewDb(stdlib.OpenDB(*cfg), "pgx") }
 	db := pool()
-	return &Store{db: db, writer: db, dialect: dialect{
+	address := net.JoinHostPort(cfg.Host, strconv.Itoa(int(cfg.Port)))
+	return &Store{db: db, writer: db, address: address, database: cfg.Database, dialect: dialect{
 		name:       "postgres",
 		goose:      goose.DialectPostgres,
 		skipLocked: " FOR UPDATE SKIP LOCKED",

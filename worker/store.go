@@ -21,6 +21,8 @@ type Store struct {
 	dialect dialect
 	db      *sqlx.DB // for reading
 	writer  *sqlx.DB // for transactions that write; the same pool as db except with SQLite, which has one writer
+
+	address, database string // where it is, for people; "" with SQLite
 }
 
 // StoreOptions are the settings of a Store. The zero value is usable.
@@ -29,7 +31,8 @@ type StoreOptions struct {
 }
 
 // OpenStore opens the database at a URL: mysql://user:password@host:port/name, postgres://… or sqlite://path. It waits
-// for one answer of the server, and changes nothing there: see [Store.Migrate]. No error of it contains the password.
+// for one answer of the server, and changes nothing there: see [Store.Migrate]. A server that is away, or lacks the database, is a
+// [queue.Away]. No error of it contains the password.
 func OpenStore(ctx context.Context, url string, opts StoreOptions) (*Store, error) {
 	if opts.Conns <= 0 {
 		opts.Conns = 16
@@ -67,7 +70,7 @@ const openAttempts = 50
 func (s *Store) Ping(ctx context.Context) error {
 	for _, pool := range s.pools() {
 		if err := pool.PingContext(ctx); err != nil {
-			return fmt.Errorf("reach the %s database: %w", s.dialect.name, err)
+			return s.away(err)
 		}
 	}
 	return nil

@@ -2,10 +2,13 @@ package main
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"log/slog"
 	"os"
 	"path/filepath"
+	"slices"
+	"sync"
 	"time"
 
 	"github.com/alicebob/miniredis/v2"
@@ -133,7 +136,7 @@ func openBackends(ctx context.Context, f backendFlags, node string, log *slog.Lo
 		OutboxLimit: f.OutboxLimit, Tracer: tracer, Embedded: f.embedded(),
 	})
 	if err := b.queue.Load(ctx); err != nil {
-		return b, fmt.Errorf("redis does not answer as it should: %w", err)
+		return b, queue.AwayRedis(url, err)
 	}
 	if err := b.openStore(ctx); err != nil {
 		return b, err
@@ -194,6 +197,42 @@ func (b *backends) ready(ctx context.Context) error {
 	ctx, cancel := context.WithTimeout(ctx, 2*time.Second)
 	defer cancel()
 	return b.queue.Ping(ctx)
+}
+
+// awayTimeout bounds how long all that a node stands on is asked whether it is there.
+const awayTimeout = 2 * time.Second
+
+// away are the sentences for operators about all that does not answer; none where everything does. It blocks for 2 s at most.
+func (b *backends) away(ctx context.Context) []string {
+	ctx, cancel := context.WithTimeout(ctx, awayTimeout)
+	defer cancel()
+	asked := []func() error{
+		func() error {
+			if err := b.queue.Ping(ctx); err != nil && !b.flags.embedded() {
+				return queue.AwayRedis(b.flags.RedisURL, err)
+			}
+			return nil
+		},
+		func() error { return b.store.Ping(ctx) },
+		func() error {
+			if b.amqp == nil {
+				return nil
+			}
+			return b.amqp.Ping(ctx)
+		},
+	}
+	found := make([]string, len(asked))
+	var all sync.WaitGroup
+	for i, ask := range asked {
+		all.Go(func() {
+			var away *queue.Away
+			if err := ask(); errors.As(err, &away) {
+				found[i] = away.Error()
+			}
+		})
+	}
+	all.Wait()
+	return slices.DeleteFunc(found, func(sentence string) bool { return sentence == "" })
 }
 
 // close lets go of everything; it may be called on what was opened only in part.

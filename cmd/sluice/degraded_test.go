@@ -178,6 +178,11 @@ func TestWhatGoesOnInAnOutage(t *testing.T) {
 				if got.status != c.status || (c.field != "" && got.fields[c.field] != c.value) {
 					t.Errorf("%s is answered %d %s", c.what, got.status, got.body)
 				}
+				if _, detail := got.problem(); c.user == "admin" && c.status == down && !strings.Contains(detail, way.address) {
+					t.Errorf("of %s an operator is told %q, without the address %s", c.what, detail, way.address)
+				} else if c.user != "admin" && strings.Contains(string(got.body), way.address) {
+					t.Errorf("of %s a shopper is told where things are: %s", c.what, got.body)
+				}
 				if order, there := got.fields["order"].(map[string]any); there {
 					ids = append(ids, "CAT", order["id"].(string))
 				}

@@ -119,7 +119,7 @@ func examineRedis(ctx context.Context, stands backendFlags) []doctor.Finding {
 	defer client.Close()
 	facts, err := queue.Inspect(ctx, client)
 	if err != nil {
-		return []doctor.Finding{doctor.Away("redis", err)}
+		return []doctor.Finding{doctor.Away("redis", queue.AwayRedis(stands.RedisURL, err))}
 	}
 	return doctor.Redis(facts, stands.RedisPool)
 }

@@ -139,6 +139,7 @@ func (n *node) serve(ctx context.Context, f serverSettings, notifier *worker.Not
 		AdminApart: f.AdminListen != "", Secure: f.TLSCert != "",
 		Version: build(), BrokerUI: f.BrokerUIURL,
 		Web: web.Handler(web.Options{FrameAncestors: f.FrameAncestors}), Ready: n.backends.ready,
+		Away:   n.backends.away,
 		Logger: n.log, Tracer: n.tracer, Registerer: n.registry, Gatherer: n.registry,
 	}
 	opts.Forget = func(ctx context.Context, order queue.Order) (queue.Order, error) {

@@ -1,0 +1,89 @@
+package main
+
+import (
+	"net"
+	"net/url"
+	"strings"
+	"testing"
+
+	"sluice/doctor"
+)
+
+// closedPort is an address at which nobody listens.
+func closedPort(t *testing.T) string {
+	t.Helper()
+	listener, err := net.Listen("tcp", "127.0.0.1:0")
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer listener.Close()
+	return listener.Addr().String()
+}
+
+func TestCommandsSayWhereTheyLookedForWhatIsAway(t *testing.T) {
+	t.Parallel()
+	closed := closedPort(t)
+	redisURL := setting(t, "SLUICE_TEST_REDIS")
+	for name, test := range map[string]struct {
+		args []string
+		do   string
+	}{
+		"serve without redis":        {[]string{"serve", "--secret", "s", "--redis-url", "redis://:hidden-word@" + closed}, "start it, or correct --redis-url"},
+		"serve without mysql":        {[]string{"serve", "--secret", "s", "--redis-url", redisURL, "--database-url", "mysql://u:hidden-word@" + closed + "/d"}, "start it, or correct --database-url"},
+		"migrate without mysql":      {[]string{"migrate", "--database-url", "mysql://u:hidden-word@" + closed + "/d"}, "start it, or correct --database-url"},
+		"migrate without postgres":   {[]string{"migrate", "--database-url", "postgres://u:hidden-word@" + closed + "/d"}, "start it, or correct --database-url"},
+		"a sale without its server":  {[]string{"sale", "list", "--url", "http://u:hidden-word@" + closed}, "is `sluice serve` running there?"},
+		"a draw without its server":  {[]string{"verify", "x", "--url", "http://u:hidden-word@" + closed}, "is `sluice serve` running there?"},
+		"a crowd without its server": {[]string{"crowd", "--guests", "--sale", "x", "--url", "http://u:hidden-word@" + closed}, "is `sluice serve` running there?"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			code, _, said := sluice(t, "", test.args...)
+			want(t, "exit code", code, exitFailed)
+			if !strings.Contains(said, closed) || !strings.Contains(said, "connection refused") || !strings.Contains(said, test.do) || strings.Contains(said, "hidden-word") {
+				t.Errorf("said %q", said)
+			}
+		})
+	}
+	g := newGround(t, "mysql")
+	flags := append([]string{"dead", "list"}, g.flags[:8]...)
+	flags[2+3] = "amqp://guest:hidden-word@" + closed
+	code, _, said := sluice(t, "", flags...)
+	want(t, "exit code without RabbitMQ", code, exitFailed)
+	if !strings.Contains(said, "RabbitMQ at "+closed) || !strings.Contains(said, "correct --amqp-url") || strings.Contains(said, "hidden-word") {
+		t.Errorf("without RabbitMQ it said %q", said)
+	}
+}
+
+func TestADatabaseThatDoesNotExistIsAnsweredWithTheStatementThatMakesIt(t *testing.T) {
+	t.Parallel()
+	for variable, statement := range map[string]string{
+		"SLUICE_TEST_MYSQL":    "CREATE DATABASE `nobody-made-this` CHARACTER SET utf8mb4;",
+		"SLUICE_TEST_POSTGRES": `CREATE DATABASE "nobody-made-this" ENCODING 'UTF8' TEMPLATE template0;`,
+	} {
+		server := setting(t, variable)
+		at, err := url.Parse(server)
+		if err != nil {
+			t.Fatal(err)
+		}
+		code, _, said := sluice(t, "", "migrate", "--database-url", server+"/nobody-made-this")
+		want(t, "exit code", code, exitFailed)
+		if !strings.Contains(said, statement) || !strings.Contains(said, at.Host) || strings.Count(said, "\n") != 1 {
+			t.Errorf("%s: said %q, want %q in it", variable, said, statement)
+		}
+		_, list := examine(t, "--redis-url", setting(t, "SLUICE_TEST_REDIS"), "--database-url", server+"/nobody-made-this", "--secret", strings.Repeat("s", 32))
+		if !names(list, "database", "reachable", "it has no database", "danger") || !strings.Contains(doOf(list, "database"), statement) {
+			t.Errorf("%s: the doctor says\n%s", variable, write(list))
+		}
+	}
+}
+
+// doOf is what the doctor wants done about a part that it cannot reach.
+func doOf(list []doctor.Finding, part string) string {
+	for _, f := range list {
+		if f.Part == part && f.About == "reachable" {
+			return f.Do
+		}
+	}
+	return ""
+}
