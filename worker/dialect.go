@@ -70,6 +70,7 @@ func openMySQL(rawURL string) (*Store, error) {
 	cfg.Timeout = 5 * time.Second
 	cfg.Logger = &mysql.NopLogger{} // its errors are returned as well
 	cfg.ClientFoundRows = true      // an UPDATE counts the rows it matched, as the other databases do
+	cfg.RejectReadOnly = true       // a primary that became a replica is left behind, for whichever has its address now
 	cfg.InterpolateParams = true    // one round trip a statement; safe because the connection is utf8mb4
 	cfg.Params = map[string]string{
 		"sql_mode":                 "'STRICT_ALL_TABLES,ERROR_FOR_DIVISION_BY_ZERO,NO_ENGINE_SUBSTITUTION'",

@@ -22,6 +22,7 @@ type Store struct {
 	db      *sqlx.DB // for reading
 	writer  *sqlx.DB // for transactions that write; the same pool as db except with SQLite, which has one writer
 
+	conns             int    // of each pool, at most
 	address, database string // where it is, for people; "" with SQLite
 }
 
@@ -41,6 +42,7 @@ func OpenStore(ctx context.Context, url string, opts StoreOptions) (*Store, erro
 	if err != nil {
 		return nil, err
 	}
+	s.conns = opts.Conns
 	for _, pool := range s.pools() {
 		pool.SetMaxOpenConns(opts.Conns)
 		pool.SetMaxIdleConns(opts.Conns)
@@ -114,6 +116,7 @@ func (s *Store) write(ctx context.Context, fn func(tx *sqlx.Tx) error) error {
 		}
 		err = transact(ctx, s.writer, &sql.TxOptions{Isolation: sql.LevelReadCommitted}, fn)
 		if !isContention(err) {
+			s.leaveBehind(err)
 			return err
 		}
 	}

@@ -87,3 +87,22 @@ func doOf(list []doctor.Finding, part string) string {
 	}
 	return ""
 }
+
+func TestADatabaseThatTakesNoWritesIsRefusedAtTheStart(t *testing.T) {
+	t.Parallel()
+	address, db := createDatabase(t, "postgres")
+	name := address[strings.LastIndexByte(address, '/')+1:]
+	if _, err := db.ExecContext(t.Context(), "ALTER DATABASE "+name+" SET default_transaction_read_only = on"); err != nil {
+		t.Fatal(err)
+	}
+	for _, line := range [][]string{
+		{"migrate", "--database-url", address},
+		{"serve", "--secret", "s", "--redis-url", setting(t, "SLUICE_TEST_REDIS"), "--database-url", address},
+	} {
+		code, _, said := sluice(t, "", line...)
+		want(t, "exit code of "+line[0], code, exitFailed)
+		if strings.Count(said, "\n") != 1 || !strings.Contains(said, "takes no writes") || !strings.Contains(said, "give --database-url the server that takes them") {
+			t.Errorf("%s said %q", line[0], said)
+		}
+	}
+}

@@ -157,6 +157,9 @@ func (b *backends) openStore(ctx context.Context) (err error) {
 	if b.store, err = worker.OpenStore(ctx, url, worker.StoreOptions{Conns: b.flags.DatabaseConns}); err != nil {
 		return err
 	}
+	if err := b.store.Writable(ctx); err != nil {
+		return err
+	}
 	return b.store.Migrate(ctx)
 }
 

@@ -31,7 +31,10 @@ func (c *migrateCmd) Run(ctx context.Context, std *stdio) error {
 	if err != nil {
 		return err
 	}
-	if err := store.Migrate(ctx); err != nil {
+	if err = store.Writable(ctx); err == nil {
+		err = store.Migrate(ctx)
+	}
+	if err != nil {
 		_ = store.Close()
 		return err
 	}
