@@ -109,6 +109,9 @@ func (a *AMQP) Bury(ctx context.Context, letter DeadLetter) error {
 		headers["x-item"] = letter.Order.Item
 		headers["x-user"] = letter.Order.User
 	}
+	if letter.Order.Trace != "" {
+		headers[headerTrace] = letter.Order.Trace // whoever tries it again goes on with what began it
+	}
 	settled := make(chan error, 1)
 	err = session.publish(ctx, a.dead(), amqp.Publishing{
 		MessageId:    letter.ID,

@@ -71,6 +71,7 @@ func (a *AMQP) eachLetter(ctx context.Context, fn func(letter DeadLetter, remove
 // letterOf reads a message of the queue of dead letters: one that Bury put there, or one that RabbitMQ itself gave up on.
 func letterOf(m amqp.Delivery) DeadLetter {
 	order, err := decodeOrder(m.Body)
+	order.Trace = traceOf(m.Headers)
 	letter := DeadLetter{Delivery: Delivery{Order: order, Err: err, ID: m.MessageId, Body: m.Body}, At: m.Timestamp.UnixMilli()}
 	letter.Reason, _ = m.Headers["x-reason"].(string)
 	if letter.Reason == "" {
