@@ -190,9 +190,15 @@ func (s *Server) adminSales(c *echo.Context) error {
 	if archived {
 		return s.archivedSales(ctx, c)
 	}
+	incomplete := ""
 	sales, err := s.opts.Sales.Sales(ctx)
 	if err != nil {
-		return err
+		// What is running is in Redis, and whoever runs it wants to see it now more than ever.
+		if sales = s.salesInRedis(); len(sales) == 0 {
+			return err
+		}
+		s.logFailure(c, err)
+		incomplete = "the database does not answer: these are the sales that Redis knows, and there may be others"
 	}
 	views := make([]adminView, len(sales))
 	for i, sale := range sales {
@@ -200,8 +206,18 @@ func (s *Server) adminSales(c *echo.Context) error {
 	}
 	slices.SortFunc(views, func(a, b adminView) int { return cmp.Compare(a.ID, b.ID) })
 	return c.JSON(http.StatusOK, struct {
-		Sales []adminView `json:"sales"`
-	}{views})
+		Sales      []adminView `json:"sales"`
+		Incomplete string      `json:"incomplete,omitempty"` // why there may be others
+	}{views, incomplete})
+}
+
+// salesInRedis are the settings of the sales that this node follows in Redis. It asks nobody.
+func (s *Server) salesInRedis() []queue.Sale {
+	var sales []queue.Sale
+	for _, snap := range s.opts.Snapshots.All() {
+		sales = append(sales, *snap.Sale)
+	}
+	return sales
 }
 
 // adminSale is GET /admin/sales/{sale}.

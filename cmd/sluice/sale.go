@@ -183,6 +183,10 @@ func (c *saleListCmd) Run(ctx context.Context, std *stdio) error {
 	if c.JSON {
 		return printJSON(std.out, answer)
 	}
+	var about struct{ Incomplete string }
+	if json.Unmarshal(answer, &about) == nil && about.Incomplete != "" {
+		fmt.Fprintln(std.err, about.Incomplete)
+	}
 	return printSales(std.out, list, time.Now())
 }
 

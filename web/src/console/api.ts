@@ -42,7 +42,7 @@ export class Api {
   constructor(private readonly options: Options) {}
 
   about = () => this.json<About>("/about");
-  sales = async () => (await this.json<{ sales: Sale[] }>("/sales")).sales;
+  sales = () => this.json<{ sales: Sale[]; incomplete?: string }>("/sales");
   archived = async () => (await this.json<{ sales: Sale[] }>("/sales?archived=true")).sales;
   sale = (id: string) => this.json<Sale>(`/sales/${id}`);
   move = (id: string, move: Move) => this.json<Sale>(`/sales/${id}/${move}`, { method: "POST" });

@@ -272,6 +272,11 @@ const views: Record<string, [() => ComponentChild, string[], string[]]> = {
     ["Phone X", "588 of 1,000", "18,240", "48", "Closed", "New sale"],
     ["手机 X", "588 / 1,000", "已结束", "新建活动"],
   ],
+  "a list while the database is away": [
+    () => <SalesView sales={[sale()]} incomplete age={0} />,
+    ["The database does not answer", "there may be others", "Phone X"],
+    ["数据库没有应答", "手机 X"],
+  ],
   "an old list": [
     () => <SalesView sales={[]} age={12_000} />,
     ["12 sec old", "no sale yet"],
@@ -588,7 +593,7 @@ describe("settings", () => {
 
   it("ask which ids are taken until that is known", async () => {
     vi.useFakeTimers();
-    const sales = vi.fn(async () => [sale({ id: "mine" })]);
+    const sales = vi.fn(async () => ({ sales: [sale({ id: "mine" })] }));
     sales.mockRejectedValueOnce(new Problem(503, "unavailable", ""));
     show("en", <NewSalePage api={{ ...api, sales } as never} />);
     await type("Id", "mine");
@@ -604,7 +609,7 @@ describe("settings", () => {
 
   it("keep a new sale that is being typed, until it is given up", async () => {
     vi.useFakeTimers();
-    const page = <NewSalePage api={{ ...api, sales: async () => [] } as never} />;
+    const page = <NewSalePage api={{ ...api, sales: async () => ({ sales: [] }) } as never} />;
     show("en", page);
     await type("Id", "typed");
     show("en", <p />);
@@ -662,7 +667,7 @@ describe("the list of sales", () => {
   it("says that it is old while the server does not answer, and asks once at a time", async () => {
     vi.useFakeTimers();
     let hang = false;
-    const sales = vi.fn(() => (hang ? new Promise<Sale[]>(() => {}) : Promise.resolve([sale()])));
+    const sales = vi.fn(() => (hang ? new Promise<{ sales: Sale[] }>(() => {}) : Promise.resolve({ sales: [sale()] })));
     show("en", <SalesPage session={{ api: { sales } } as never} />);
     const pass = (ms: number) => act(async () => void (await vi.advanceTimersByTimeAsync(ms)));
     await pass(100);

@@ -58,6 +58,7 @@ export const en = {
     soldOf: (sold: string, total: string) => `${sold} of ${total} sold`,
   },
   oldList: (ago: string) => `The list is ${ago} old: the server does not answer.`,
+  fromRedis: "The database does not answer. These are the sales that are under way; there may be others.",
   column: {
     sale: "Sale",
     state: "State",

@@ -56,6 +56,7 @@ export const zh: Messages = {
     soldOf: (sold, total) => `共 ${total} 件，售出 ${sold} 件`,
   },
   oldList: (ago) => `列表是 ${ago}前的：服务器没有应答。`,
+  fromRedis: "数据库没有应答。这里是正在进行的活动，可能还有别的。",
   column: {
     sale: "活动",
     state: "状态",

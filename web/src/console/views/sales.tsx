@@ -17,13 +17,16 @@ const order = { recovering: 0, open: 1, paused: 1, lobby: 2, scheduled: 3, close
 /** All sales, read again every few seconds. */
 export function SalesPage({ session }: { session: Session }) {
   const [sales, setSales] = useState<Sale[]>();
+  const [incomplete, setIncomplete] = useState(false); // the database is away
   const [problem, setProblem] = useState<Problem>();
   const readAt = useSignal<number | undefined>(undefined);
   const clock = useMemo(() => new Clock(), []); // of this device: nothing is told but how old the list is
   useTicking(clock);
   const read = async () => {
     try {
-      setSales(await session.api.sales());
+      const list = await session.api.sales();
+      setSales(list.sales);
+      setIncomplete(list.incomplete !== undefined);
       readAt.value = clock.now();
       setProblem(undefined);
     } catch (error) {
@@ -36,12 +39,17 @@ export function SalesPage({ session }: { session: Session }) {
     const ms = readAt.value === undefined ? 0 : now.value - readAt.value;
     return ms > OLD_MS ? Math.ceil(ms / 1000) * 1000 : 0;
   });
-  return <SalesView sales={sales} problem={problem} age={age.value} />;
+  return <SalesView sales={sales} incomplete={incomplete} problem={problem} age={age.value} />;
 }
 
-export function SalesView(props: { sales: Sale[] | undefined; problem?: Problem | undefined; age: number }) {
+export function SalesView(props: {
+  sales: Sale[] | undefined;
+  incomplete?: boolean; // there may be others
+  problem?: Problem | undefined;
+  age: number;
+}) {
   const { t, f } = language.value;
-  const { sales, problem, age } = props;
+  const { sales, incomplete, problem, age } = props;
   useTitle(`${t.sales} · ${t.console}`);
   return (
     <div class={age > OLD_MS ? "page stale" : "page"}>
@@ -57,6 +65,7 @@ export function SalesView(props: { sales: Sale[] | undefined; problem?: Problem 
         </span>
       </div>
       {age > OLD_MS && <p class="banner warn">{t.oldList(f.span(age))}</p>}
+      {incomplete && <p class="banner">{t.fromRedis}</p>}
       <ProblemLine problem={problem} />
       {!sales && !problem && <p class="soft">{t.loading}</p>}
       {sales?.length === 0 && (

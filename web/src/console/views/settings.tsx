@@ -34,7 +34,7 @@ export function NewSalePage({ api }: { api: Api }) {
   const read = async () => {
     if (taken) return;
     try {
-      const sales = await api.sales();
+      const { sales } = await api.sales();
       setTaken(new Set(sales.map(({ id }) => id)));
       setProblem(undefined);
     } catch (error) {
