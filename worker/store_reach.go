@@ -47,17 +47,24 @@ func (s *Store) KeepReach(ctx context.Context, sale string, r queue.Reach) error
 		paused = 1
 	}
 	err := s.write(ctx, func(tx *sqlx.Tx) error {
-		kept, err := affected(tx.ExecContext(ctx, tx.Rebind("UPDATE reach SET epoch = ?, issued = ?, served = ?, paused = ?, calling = ? "+
-			"WHERE sale_id = ? AND (epoch < ? OR (epoch = ? AND issued <= ? AND served <= ?))"),
-			r.Epoch, r.Issued, r.Served, paused, r.Calling, sale, r.Epoch, r.Epoch, r.Issued, r.Served))
-		if err != nil || kept > 0 {
+		update := func() (int64, error) {
+			return affected(tx.ExecContext(ctx, tx.Rebind("UPDATE reach SET epoch = ?, issued = ?, served = ?, paused = ?, calling = ? "+
+				"WHERE sale_id = ? AND (epoch < ? OR (epoch = ? AND issued <= ? AND served <= ?))"),
+				r.Epoch, r.Issued, r.Served, paused, r.Calling, sale, r.Epoch, r.Epoch, r.Issued, r.Served))
+		}
+		if kept, err := update(); err != nil || kept > 0 {
 			return err
 		}
 		var there int
-		if err := tx.GetContext(ctx, &there, tx.Rebind("SELECT COUNT(*) FROM reach WHERE sale_id = ?"), sale); err != nil || there > 0 {
-			return err // what is kept is farther
+		if err := tx.GetContext(ctx, &there, tx.Rebind("SELECT COUNT(*) FROM reach WHERE sale_id = ?"), sale); err != nil {
+			return err
 		}
-		_, err = tx.ExecContext(ctx, tx.Rebind("INSERT INTO reach (sale_id, epoch, issued, served, paused, calling) VALUES (?, ?, ?, ?, ?, ?)"),
+		if there > 0 {
+			// What is kept is farther, unless it was kept only after the update looked.
+			_, err := update()
+			return err
+		}
+		_, err := tx.ExecContext(ctx, tx.Rebind("INSERT INTO reach (sale_id, epoch, issued, served, paused, calling) VALUES (?, ?, ?, ?, ?, ?)"),
 			sale, r.Epoch, r.Issued, r.Served, paused, r.Calling)
 		return err
 	})
