@@ -7,6 +7,7 @@ import (
 	"net/http"
 	"strings"
 	"testing"
+	"time"
 
 	"github.com/gorilla/websocket"
 )
@@ -53,6 +54,14 @@ func (s *site) hold(from, sale, user string) {
 	c := &caller{site: s, sale: sale, user: user, conn: conn}
 	c.hello()
 	c.hear("welcome")
+	_ = conn.SetReadDeadline(time.Time{})
+	go func() { // who reads answers pings; without that the server would think it gone
+		for {
+			if _, _, err := conn.ReadMessage(); err != nil {
+				return
+			}
+		}
+	}()
 }
 
 func TestWhoIsNotLetInIsNoUntruthInTheReport(t *testing.T) {

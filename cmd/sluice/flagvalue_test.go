@@ -35,7 +35,7 @@ func leaves(t *testing.T) (*kong.Kong, map[*kong.Node][]string) {
 		for _, arg := range leaf.Positional {
 			line = append(line, good[arg.Name])
 		}
-		for _, flag := range flagsOf(leaf) {
+		for _, flag := range allFlagsOf(leaf) {
 			if flag.Required {
 				line = append(line, "--"+flag.Name+"="+good[flag.Name])
 			}
@@ -45,8 +45,8 @@ func leaves(t *testing.T) (*kong.Kong, map[*kong.Node][]string) {
 	return parser, lines
 }
 
-// flagsOf are all flags of a command but those that end it at once.
-func flagsOf(leaf *kong.Node) []*kong.Flag {
+// allFlagsOf are all flags of a command but those that end it at once.
+func allFlagsOf(leaf *kong.Node) []*kong.Flag {
 	var flags []*kong.Flag
 	for _, group := range leaf.AllFlags(false) {
 		for _, flag := range group {
@@ -77,7 +77,7 @@ func TestNoFlagOfAnyCommandAnswersInTheWordsOfGo(t *testing.T) {
 		}
 	}
 	for leaf, line := range lines {
-		for _, flag := range flagsOf(leaf) {
+		for _, flag := range allFlagsOf(leaf) {
 			name := "--" + flag.Name
 			others := slices.DeleteFunc(slices.Clone(line), func(word string) bool { return strings.HasPrefix(word, name+"=") })
 			others = others[:len(others):len(others)]
