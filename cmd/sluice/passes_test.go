@@ -295,6 +295,23 @@ func TestAShopThatCannotReadKeysRefusesNobody(t *testing.T) {
 	}
 }
 
+func TestAShopForgetsAKeyThatWasWithdrawn(t *testing.T) {
+	t.Parallel()
+	s, sale, pass := openWithTurn(t)
+	front := newFront(t, s)
+	for name, shop := range startShops(t, "SLUICE="+front.URL, "SALE="+sale, "KEYS_AGE=1") {
+		at := shop.says(`listening on (\S+)`)
+		mustShow(t, "a key that is there, "+name, at, pass, http.StatusOK, shopUser)
+		front.away.Store(true)
+		shop.says(`the keys of Sluice.* cannot be read.*(502)`)
+		mustShow(t, "a key that is known while Sluice is away, "+name, at, pass, http.StatusOK, shopUser)
+		front.others.Store(true)
+		front.away.Store(false)
+		eventually(t, "a key that is not there any more, "+name, func() bool { return statusOf(t.Context(), at, pass) == http.StatusUnauthorized })
+		front.others.Store(false)
+	}
+}
+
 func TestAVisitorWhoLeavesTakesNoKeysAlong(t *testing.T) {
 	t.Parallel()
 	s, sale, pass := openWithTurn(t)
@@ -330,9 +347,10 @@ func openWithTurn(t *testing.T) (s *site, sale, pass string) {
 // front is a proxy between a shop and Sluice.
 type front struct {
 	*httptest.Server
-	away  atomic.Bool
-	hold  atomic.Bool // an answer until the channel that comes from asked is closed
-	asked chan chan struct{}
+	away   atomic.Bool
+	others atomic.Bool // are the keys that it has, not those of Sluice
+	hold   atomic.Bool // an answer until the channel that comes from asked is closed
+	asked  chan chan struct{}
 }
 
 func newFront(t *testing.T, s *site) *front {
@@ -351,6 +369,11 @@ func newFront(t *testing.T, s *site) *front {
 		}
 		if f.away.Load() {
 			w.WriteHeader(http.StatusBadGateway)
+			return
+		}
+		if f.others.Load() {
+			key := ed25519.NewKeyFromSeed(make([]byte, ed25519.SeedSize)).Public().(ed25519.PublicKey)
+			fmt.Fprintf(w, `{"keys":[{"kid":"another","kty":"OKP","crv":"Ed25519","x":%q}]}`, base64.RawURLEncoding.EncodeToString(key))
 			return
 		}
 		proxy.ServeHTTP(w, r)

@@ -14,6 +14,7 @@ import (
 	"net"
 	"net/http"
 	"os"
+	"strconv"
 	"strings"
 	"sync"
 	"time"
@@ -68,10 +69,13 @@ func (v *verifier) verify(token string) (*pass, error) {
 // keySet are keys by name.
 type keySet map[string]ed25519.PublicKey
 
-// keys are the public keys of Sluice. They change when an operator changes secrets, so a name that is not known is looked
-// up, but not more often than every half minute: anybody can make up names.
+// keys are the public keys of Sluice. They change when an operator changes secrets: one that was withdrawn must not count for
+// ever, so all are read again every few minutes, and a name that is not known is looked up, but not more often than every half
+// minute, because anybody can make up names.
 type keys struct {
 	url string
+
+	reading sync.Mutex // by whoever asks Sluice: an answer of before must not replace that of afterwards
 
 	mu    sync.Mutex // never held while Sluice is asked
 	known keySet
@@ -105,7 +109,20 @@ func (k *keys) find(kid string) (key ed25519.PublicKey, read func() (keySet, err
 	return k.known[kid], k.read
 }
 
+// refresh reads the keys again and again. While it cannot, those that are known count.
+func (k *keys) refresh(every time.Duration) {
+	for range time.Tick(every) {
+		read := sync.OnceValues(k.load)
+		k.mu.Lock()
+		k.read = read
+		k.mu.Unlock()
+		_, _ = read() // load logs what is wrong
+	}
+}
+
 func (k *keys) load() (keySet, error) {
+	k.reading.Lock()
+	defer k.reading.Unlock()
 	known, err := fetch(k.url)
 	k.mu.Lock()
 	defer k.mu.Unlock()
@@ -187,6 +204,11 @@ func main() {
 		keys:     keys{url: setting("SLUICE", "http://127.0.0.1:8080") + "/.well-known/jwks.json"},
 		refusals: rate.Sometimes{Interval: time.Second}, // or strangers could fill the log
 	}
+	seconds, err := strconv.Atoi(setting("KEYS_AGE", "300"))
+	if err != nil || seconds < 1 {
+		log.Fatal("KEYS_AGE must be a number of seconds, 1 or more")
+	}
+	go v.keys.refresh(time.Duration(seconds) * time.Second)
 	listener, err := net.Listen("tcp", "127.0.0.1:"+setting("PORT", "3000"))
 	if err != nil {
 		log.Fatal(err)

@@ -21,6 +21,8 @@ import java.util.HexFormat;
 import java.util.Map;
 import java.util.concurrent.CompletableFuture;
 import java.util.concurrent.Executors;
+import java.util.concurrent.ScheduledExecutorService;
+import java.util.concurrent.TimeUnit;
 
 /**
  * The back end of a shop that serves only those who hold a pass of a sale of Sluice. It verifies passes by itself, with what
@@ -37,10 +39,10 @@ public final class Shop {
     private final Keys keys;
     private long quietUntil = System.nanoTime();
 
-    private Shop(String sluice, String issuer, String sale) {
+    private Shop(String sluice, String issuer, String sale, int keysAge) {
         this.issuer = issuer;
         this.sale = sale;
-        this.keys = new Keys(URI.create(sluice + "/.well-known/jwks.json"));
+        this.keys = new Keys(URI.create(sluice + "/.well-known/jwks.json"), keysAge);
     }
 
     /** Why a pass does not count. */
@@ -131,20 +133,25 @@ public final class Shop {
     }
 
     /**
-     * The public keys of Sluice, by name. They change when an operator changes secrets, so a name that is not known is looked
-     * up, but not more often than every half minute: anybody can make up names.
+     * The public keys of Sluice, by name. They change when an operator changes secrets: one that was withdrawn must not count for
+     * ever, so all are read again every few minutes, and a name that is not known is looked up, but not more often than every
+     * half minute, because anybody can make up names.
      */
     private static final class Keys {
         private static final byte[] ED25519 = HexFormat.of().parseHex("302a300506032b6570032100"); // before the key in X.509
 
         private final URI at;
         private final HttpClient client = HttpClient.newBuilder().connectTimeout(Duration.ofSeconds(5)).build();
+        // One reads at a time: an answer of before must not replace that of afterwards.
+        private final ScheduledExecutorService reader = Executors.newSingleThreadScheduledExecutor();
         private Map<String, PublicKey> known = Map.of();
         private long next = System.nanoTime(); // before which they are not read again
         private CompletableFuture<Map<String, PublicKey>> reading; // one for all who wait for it
 
-        Keys(URI at) {
+        Keys(URI at, int age) {
             this.at = at;
+            // While they cannot be read, those that are known count.
+            reader.scheduleWithFixedDelay(this::readAgain, age, age, TimeUnit.SECONDS);
         }
 
         PublicKey get(String kid) throws Unknown {
@@ -155,7 +162,7 @@ public final class Shop {
                 }
                 if (System.nanoTime() - next >= 0) {
                     next = System.nanoTime() + Duration.ofSeconds(30).toNanos();
-                    reading = CompletableFuture.supplyAsync(this::load);
+                    readAgain();
                 }
                 read = reading;
             }
@@ -164,6 +171,10 @@ public final class Shop {
                 throw new Unknown();
             }
             return found.get(kid);
+        }
+
+        private synchronized void readAgain() {
+            reading = CompletableFuture.supplyAsync(this::load, reader);
         }
 
         /** The keys of Sluice, or null: why is in the log. */
@@ -250,7 +261,8 @@ public final class Shop {
     public static void main(String[] args) throws IOException {
         Map<String, String> env = System.getenv();
         Shop shop = new Shop(
-            env.getOrDefault("SLUICE", "http://127.0.0.1:8080"), env.getOrDefault("ISSUER", "sluice"), env.getOrDefault("SALE", "phone-x"));
+            env.getOrDefault("SLUICE", "http://127.0.0.1:8080"), env.getOrDefault("ISSUER", "sluice"), env.getOrDefault("SALE", "phone-x"),
+            Integer.parseInt(env.getOrDefault("KEYS_AGE", "300")));
         HttpServer server = HttpServer.create(new InetSocketAddress("127.0.0.1", Integer.parseInt(env.getOrDefault("PORT", "3000"))), 0);
         server.createContext("/", shop::serve);
         server.setExecutor(Executors.newCachedThreadPool());

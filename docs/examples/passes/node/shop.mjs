@@ -6,15 +6,16 @@
 import { createPublicKey, verify } from "node:crypto";
 import { createServer } from "node:http";
 
-const { SLUICE = "http://127.0.0.1:8080", SALE = "phone-x", ISSUER = "sluice", PORT = "3000" } = process.env;
+const { SLUICE = "http://127.0.0.1:8080", SALE = "phone-x", ISSUER = "sluice", PORT = "3000", KEYS_AGE = "300" } = process.env;
 
 const LEEWAY = 2; // seconds by which clocks may differ
 
-// The public keys of Sluice, by name. They change when an operator changes secrets, so a name that is not known is looked
-// up, but not more often than every half minute: anybody can make up names.
+// The public keys of Sluice, by name. They change when an operator changes secrets: one that was withdrawn must not count for
+// ever, so all are read again every few minutes, and a name that is not known is looked up, but not more often than every half
+// minute, because anybody can make up names.
 let keys = new Map();
-let next = 0; // before which they are not read again
-let reading; // one for all who wait for it
+let next = 0; // before which they are not looked up again
+let reading = Promise.resolve(); // one for all who wait for it
 
 /** What is thrown about a pass that may be a good one: there are no keys to tell. */
 class Unknown extends Error {}
@@ -23,11 +24,17 @@ async function keyOf(kid) {
   if (!keys.has(kid)) {
     if (performance.now() >= next) {
       next = performance.now() + 30_000;
-      reading = load();
+      readAgain();
     }
     await reading; // whose failure is no matter of those whose key is known
   }
   return keys.get(kid);
+}
+
+/** Reads after those who are reading: an answer of before must not replace that of afterwards. */
+function readAgain() {
+  reading = reading.then(load, load);
+  reading.catch(() => {}); // load has logged it, and while keys cannot be read those that are known count
 }
 
 async function load() {
@@ -106,6 +113,9 @@ const server = createServer(async (request, answer) => {
     answer.end('{"error":"a pass of this sale is needed"}\n');
   }
 });
+
+if (!(Number(KEYS_AGE) >= 1)) throw new Error("KEYS_AGE must be a number of seconds, 1 or more");
+setInterval(readAgain, Number(KEYS_AGE) * 1000);
 
 server.listen(Number(PORT), "127.0.0.1", () => {
   console.error(`listening on http://127.0.0.1:${server.address().port}`);
