@@ -51,6 +51,25 @@ func (s *site) act(user, order, action string) string {
 	return code
 }
 
+// event tells the site what became of a payment, signed with that secret, and returns the status of the answer.
+func (s *site) event(secret, body string) int {
+	s.t.Helper()
+	mac := hmac.New(sha256.New, []byte(secret))
+	mac.Write([]byte(body))
+	req, err := http.NewRequestWithContext(s.t.Context(), http.MethodPost, s.url+"/api/v1/webhooks/payment", strings.NewReader(body))
+	if err != nil {
+		s.t.Fatal(err)
+	}
+	req.Header.Set("X-Signature", "sha256="+hex.EncodeToString(mac.Sum(nil)))
+	req.Close = true
+	resp, err := http.DefaultClient.Do(req)
+	if err != nil {
+		s.t.Fatal(err)
+	}
+	_ = resp.Body.Close()
+	return resp.StatusCode
+}
+
 func TestOrdersArePaidCancelledAndBoughtAgain(t *testing.T) {
 	t.Parallel()
 	g := newGround(t, "mysql")
@@ -129,22 +148,6 @@ func TestAPaymentProviderPaysOnce(t *testing.T) {
 	s.apply(saleFile(t, sale, 5, fmt.Sprintf(heldSale, "1h")))
 	order := s.buy(sale, "ann")
 	want(t, "paying by oneself", s.act("ann", order, "pay"), "forbidden")
-	tell := func(secret, body string) (int, string) {
-		mac := hmac.New(sha256.New, []byte(secret))
-		mac.Write([]byte(body))
-		req, err := http.NewRequestWithContext(t.Context(), http.MethodPost, s.url+"/api/v1/webhooks/payment", strings.NewReader(body))
-		if err != nil {
-			t.Fatal(err)
-		}
-		req.Header.Set("X-Signature", "sha256="+hex.EncodeToString(mac.Sum(nil)))
-		req.Close = true
-		resp, err := http.DefaultClient.Do(req)
-		if err != nil {
-			t.Fatal(err)
-		}
-		defer resp.Body.Close()
-		return resp.StatusCode, s.status("ann", order)
-	}
 	body := fmt.Sprintf(`{"order":%q,"status":"paid","event_id":"e-1"}`, order)
 	for _, step := range []struct {
 		secret, body string
@@ -156,7 +159,7 @@ func TestAPaymentProviderPaysOnce(t *testing.T) {
 		{"the provider's secret", strings.Replace(body, "e-1", "e-2", 1), http.StatusOK, "paid"},
 		{"the provider's secret", strings.Replace(body, "e-1", "e-2", 1), http.StatusOK, "paid"},
 	} {
-		code, status := tell(step.secret, step.body)
+		code, status := s.event(step.secret, step.body), s.status("ann", order)
 		if code != step.code || status != step.status {
 			t.Errorf("%s: got %d and the order %s, want %d and %s", step.body, code, status, step.code, step.status)
 		}

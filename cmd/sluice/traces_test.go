@@ -2,6 +2,7 @@ package main
 
 import (
 	"encoding/hex"
+	"fmt"
 	"io"
 	"net/http"
 	"net/http/httptest"
@@ -200,21 +201,52 @@ func TestAGrabIsOneTraceFromItsFrameToItsConfirmation(t *testing.T) {
 	want(t, "what the grab came after", turn.Name, "turn")
 	want(t, "what the turn came after", linkedTo(t, r, turn).Name, "join")
 
-	for order, walk := range map[string][]string{paid: {"pay", "paid"}, expired: {"expire", "expired"}} {
-		i := slices.IndexFunc(r.spans, func(one span) bool {
-			return one.Name == "told" && attributeOf(one.Attributes, "sluice.order") == order && attributeOf(one.Attributes, "sluice.status") == walk[1]
-		})
-		if i < 0 {
-			t.Errorf("nobody was told that order %s is %s; there are %q", order, walk[1], r.names())
-			continue
-		}
-		want(t, "the walk of "+walk[0], strings.Join(r.above(r.spans[i]), " < "), "told < "+walk[0])
-	}
+	want(t, "the walk of a payment", r.walk(paid, "paid"), "told < pay")
+	want(t, "the walk of the end of a hold", r.walk(expired, "expired"), "told < expire")
 	for _, secret := range []string{"in-no-trace", "eyJ", e2eSecret} {
 		if strings.Contains(string(r.raw), secret) {
 			t.Errorf("the traces tell of %q", secret)
 		}
 	}
+}
+
+// walk is what led to a shopper's being told that an order has a status, backwards.
+func (r *receiver) walk(order, status string) string {
+	r.t.Helper()
+	i := slices.IndexFunc(r.spans, func(one span) bool {
+		return one.Name == "told" && attributeOf(one.Attributes, "sluice.order") == order && attributeOf(one.Attributes, "sluice.status") == status
+	})
+	if i < 0 {
+		r.t.Errorf("nobody was told that order %s is %s; there are %q", order, status, r.names())
+		return ""
+	}
+	return strings.Join(r.above(r.spans[i]), " < ")
+}
+
+func TestACancellationAndAnEventOfAPaymentAreTracedToTheShopper(t *testing.T) {
+	t.Parallel()
+	r := newReceiver(t)
+	s := open(t, "--data-dir", t.TempDir(), "--otlp-url", r.url, "--otlp-sample", "1", "--webhook-secret", "the provider's secret")
+	sale := freshID()
+	s.apply(saleFile(t, sale, 5, fmt.Sprintf(heldSale, "1h")))
+	orders := map[string]string{}
+	for _, user := range []string{"ann", "bob"} {
+		ws := s.connect(sale, user)
+		until(t, ws, "welcome", "")
+		orders[user] = s.buy(sale, user)
+		until(t, ws, "order", "confirmed")
+		if user == "ann" {
+			body := fmt.Sprintf(`{"order":%q,"status":"paid","event_id":"one"}`, orders[user])
+			want(t, "the answer to the event", s.event("the provider's secret", body), http.StatusOK)
+			until(t, ws, "order", "paid")
+		} else {
+			want(t, "what a cancellation makes of the order", s.act(user, orders[user], "cancel"), "cancelled")
+			until(t, ws, "order", "cancelled")
+		}
+	}
+	s.end() // what it has seen is sent first
+	want(t, "the walk of an event", r.walk(orders["ann"], "paid"), "told < payment")
+	want(t, "the walk of a cancellation", r.walk(orders["bob"], "cancelled"), "told < cancel")
 }
 
 // linkedTo is what a span is linked to first.
