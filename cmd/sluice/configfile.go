@@ -29,11 +29,27 @@ func (f *configFile) Resolve(c *kong.Context, _ *kong.Path, flag *kong.Flag) (an
 		f.values, f.err = readConfig(f.path)
 	}
 	value, ok := f.values[flag.Name]
-	if !ok || slices.ContainsFunc(flag.Envs, func(name string) bool { return os.Getenv(name) != "" }) {
+	if !ok || inEnvironment(flag) {
 		return nil, nil
+	}
+	for _, other := range c.Flags() {
+		if twins(flag.Name, other.Name) && (inEnvironment(other) || onCommandLine(c, other)) {
+			return nil, nil
+		}
 	}
 	return value, nil
 }
+
+func inEnvironment(flag *kong.Flag) bool {
+	return slices.ContainsFunc(flag.Envs, func(name string) bool { return os.Getenv(name) != "" })
+}
+
+func onCommandLine(c *kong.Context, flag *kong.Flag) bool {
+	return slices.ContainsFunc(c.Path, func(p *kong.Path) bool { return p.Flag == flag && !p.Resolved })
+}
+
+// twins says whether one flag is for the value of the other and one for a file with it: who gives either has given both.
+func twins(one, other string) bool { return one+"-file" == other || other+"-file" == one }
 
 // configPath is what --config or its variable says.
 func configPath(c *kong.Context) string {
@@ -54,7 +70,7 @@ func readConfig(path string) (map[string]string, error) {
 	}
 	var file yaml.Node
 	if err := yaml.Unmarshal(data, &file); err != nil {
-		return nil, fmt.Errorf("--config %s is no YAML: %w", path, err)
+		return nil, fmt.Errorf("--config %s is no YAML%s", path, lineOf(err))
 	}
 	if len(file.Content) == 0 || file.Content[0].Tag == "!!null" {
 		return nil, nil // nothing but comments
@@ -74,6 +90,15 @@ func readConfig(path string) (map[string]string, error) {
 		}
 	}
 	return values, nil
+}
+
+// lineOf is where the parser came to a stop. What it says besides may repeat what is there, a secret for instance.
+func lineOf(err error) string {
+	var at *yaml.LoadError
+	if !errors.As(err, &at) || at.Mark.Line == 0 {
+		return ""
+	}
+	return fmt.Sprintf(": line %d", at.Mark.Line)
 }
 
 func textOf(node *yaml.Node) (string, error) {

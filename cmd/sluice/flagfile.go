@@ -17,7 +17,7 @@ func valueOrFile(flag, value, file string) (string, error) {
 	}
 	if value != "" {
 		variable := "SLUICE_" + strings.ToUpper(strings.ReplaceAll(flag, "-", "_"))
-		return "", usagef("--%s and --%s-file are both given (perhaps by %s or %s_FILE): keep one", flag, flag, variable, variable)
+		return "", usagef("--%s and --%s-file are both given (perhaps by %s, %s_FILE or the file of --config): keep one", flag, flag, variable, variable)
 	}
 	data, err := os.ReadFile(file)
 	if err != nil {
