@@ -22,7 +22,8 @@ func (s *Server) leaf(sale *queue.Sale, user string) []byte {
 	if sale.Line.Order != queue.Lottery {
 		return nil
 	}
-	leaf := queue.Leaf(user, s.current().identities.nonce(s.current().identities.entries[0], sale.ID, user))
+	identities := s.current().identities
+	leaf := queue.Leaf(user, identities.nonce(identities.entries[0], sale.ID, user))
 	return leaf[:]
 }
 

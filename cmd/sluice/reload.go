@@ -46,7 +46,7 @@ func flagsOf(parsed *kong.Context) map[string]string {
 // prepare makes ready to put in force what may change of a node: all of it, by a function that cannot fail, or nothing.
 type prepare func(next *cli) (change func(), err error)
 
-// reloader reads the settings of a node again at each SIGHUP, once it is there. Its methods must not be called at the same time.
+// reloader reads the settings of a node again at each SIGHUP. Its methods must not be called at the same time.
 type reloader struct {
 	asked   chan os.Signal
 	log     *slog.Logger
@@ -57,21 +57,28 @@ type reloader struct {
 	worked  prometheus.Gauge
 }
 
-func newReloader(registerer prometheus.Registerer, log *slog.Logger, line *commandLine, prepare prepare) *reloader {
+// newReloader catches the signal from now on, and no sooner than stop does it end the process again: one that comes while the
+// node starts waits, and one that comes while it ends changes nothing.
+func newReloader(line *commandLine) *reloader {
 	r := &reloader{
 		asked: make(chan os.Signal, 1), // one that is waiting is as good as two
-		log:   log, line: line, flags: flagsOf(line.parsed), prepare: prepare,
-		reloads: prometheus.NewCounterVec(prometheus.CounterOpts{
-			Name: "sluice_config_reloads_total", Help: "Times that the settings were read again while the node ran.",
-		}, []string{"result"}),
-		worked: prometheus.NewGauge(prometheus.GaugeOpts{
-			Name: "sluice_config_last_reload_successful", Help: "0 when the settings were read again last and refused, so that those of before are in force; 1 otherwise.",
-		}),
+		line:  line, flags: flagsOf(line.parsed),
 	}
-	registerer.MustRegister(r.reloads, r.worked)
-	r.worked.Set(1)
 	signal.Notify(r.asked, syscall.SIGHUP)
 	return r
+}
+
+// begin has the reloader say what it does to a node, and do it.
+func (r *reloader) begin(registerer prometheus.Registerer, log *slog.Logger, prepare prepare) {
+	r.log, r.prepare = log, prepare
+	r.reloads = prometheus.NewCounterVec(prometheus.CounterOpts{
+		Name: "sluice_config_reloads_total", Help: "Times that the settings were read again while the node ran.",
+	}, []string{"result"})
+	r.worked = prometheus.NewGauge(prometheus.GaugeOpts{
+		Name: "sluice_config_last_reload_successful", Help: "0 when the settings were read again last and refused, so that those of before are in force; 1 otherwise.",
+	})
+	registerer.MustRegister(r.reloads, r.worked)
+	r.worked.Set(1)
 }
 
 // stop leaves the signal to whoever else wants it.

@@ -2,6 +2,7 @@ package main
 
 import (
 	"fmt"
+	"net"
 	"net/http"
 	"os"
 	"path/filepath"
@@ -30,8 +31,13 @@ func govern(t *testing.T, settings string) *governed {
 	g.write("secret", e2eSecret)
 	g.write("admin", secretOf("o"))
 	g.write("config", settings+g.files())
-	g.site = openWith(t, []string{"SLUICE_SECRET=", "SLUICE_ADMIN_TOKEN=", "SLUICE_CONFIG=" + g.path("config")}, "127.0.0.1:0", "--data-dir", g.dir)
+	g.site = openWith(t, g.variables(), "127.0.0.1:0", "--data-dir", g.dir)
 	return g
+}
+
+// variables are those of a process whose secrets are in the file of settings only.
+func (g *governed) variables() []string {
+	return []string{"SLUICE_SECRET=", "SLUICE_ADMIN_TOKEN=", "SLUICE_CONFIG=" + g.path("config")}
 }
 
 // files are the lines about the files of secrets.
@@ -107,6 +113,90 @@ func TestSecretsAreChangedWhileANodeRuns(t *testing.T) {
 	if log := g.err.String(); strings.Contains(log, e2eSecret) || strings.Contains(log, secretOf("p")) {
 		t.Errorf("a secret is in the log:\n%s", log)
 	}
+}
+
+func TestNoDoorIsOpenedByWhatIsMissingWhileANodeRuns(t *testing.T) {
+	t.Parallel()
+	webhook := "webhook-secret: " + secretOf("w") + "\n"
+	g := govern(t, webhook)
+	secret, admin := fmt.Sprintf("secret-file: %s\n", g.path("secret")), fmt.Sprintf("admin-token-file: %s\n", g.path("admin"))
+	for missing, settings := range map[string]string{
+		"--webhook-secret": secret + admin, "--secret": webhook + admin, "--admin-token": webhook + secret,
+	} {
+		g.write("config", settings)
+		if log := g.reload(); !strings.Contains(log, "level=ERROR") || !strings.Contains(log, "no "+missing+" is given any more") {
+			t.Errorf("without %s the log says %s", missing, log)
+		}
+	}
+	if _, err := os.Stat(g.path("admin-token")); err == nil {
+		t.Error("a reload made an admin token")
+	}
+	want(t, "the status by the secret of before", g.by(e2eSecret), 200)
+	want(t, "the status of an event signed by the secret of before", g.event(secretOf("w"), `{}`), http.StatusUnprocessableEntity)
+	want(t, "the status of an event that nobody signed", g.event("nobody", `{}`), http.StatusUnauthorized)
+}
+
+func TestAnInstallationKeepsItsOwnSecretsWhileItRuns(t *testing.T) {
+	t.Parallel()
+	g := &governed{dir: t.TempDir(), site: &site{process: &process{t: t}}}
+	g.write("config", "log-level: info\n")
+	g.site = openWith(t, g.variables(), "127.0.0.1:0", "--data-dir", g.dir)
+	own, err := os.ReadFile(g.path("secret"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := os.Remove(g.path("secret")); err != nil {
+		t.Fatal(err)
+	}
+	g.write("config", "log-level: debug\n")
+	if log := g.reload(); !strings.Contains(log, "changed=log-level") {
+		t.Errorf("the log says %s", log)
+	}
+	want(t, "the status by its own secret", g.by(strings.TrimSpace(string(own))), 200)
+	if _, err := os.Stat(g.path("secret")); err == nil {
+		t.Error("a reload made a secret")
+	}
+	g.write("config", fmt.Sprintf("secret: %s\n", e2eSecret))
+	g.reload()
+	want(t, "the status by a secret that is given now", g.by(e2eSecret), 200)
+}
+
+func TestANodeThatEndsIsNotCutOffByAReload(t *testing.T) {
+	t.Parallel()
+	g := govern(t, "drain: 2s\n")
+	sale := freshID()
+	succeed(t, "sale", "apply", saleFile(t, sale, 5, running), "--url", g.url, "--admin-token", secretOf("o"))
+	ws := g.connect(sale, "ann")
+	until(t, ws, "welcome", "")
+	if err := g.cmd.Process.Signal(syscall.SIGTERM); err != nil {
+		t.Fatal(err)
+	}
+	until(t, ws, "moving", "")
+	if err := g.cmd.Process.Signal(syscall.SIGHUP); err != nil {
+		t.Fatal(err)
+	}
+	<-g.done
+	want(t, "the exit code", g.cmd.ProcessState.ExitCode(), exitOK)
+}
+
+func TestANodeThatStartsIsNotCutOffByAReload(t *testing.T) {
+	t.Parallel()
+	silent, err := net.Listen("tcp", "127.0.0.1:0") // a Redis that never answers
+	if err != nil {
+		t.Fatal(err)
+	}
+	p := begin(t, "worker", "--redis-url", "redis://"+silent.Addr().String(), "--amqp-url", "amqp://"+silent.Addr().String(),
+		"--database-url", "mysql://nobody@"+silent.Addr().String()+"/none")
+	conn, err := silent.Accept()
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := p.cmd.Process.Signal(syscall.SIGHUP); err != nil {
+		t.Fatal(err)
+	}
+	_, _ = conn.Close(), silent.Close()
+	<-p.done
+	want(t, "the exit code", p.cmd.ProcessState.ExitCode(), exitFailed)
 }
 
 func TestLimitsAndTheLogAreChangedWhileANodeRuns(t *testing.T) {
@@ -189,10 +279,15 @@ func TestAFileOfSettingsStandsBehindTheCommandLine(t *testing.T) {
 		"secret: {a: b}":                     "line 1: secret: give a value",
 		"\norigins: ['https://a.example,https://b']": "line 2: origins: a list must have plain values",
 		"limit-user: many":                           "limit-user",
+		"users: 5\nadmin-token: *hunter2":            "is no YAML: line 2\n",
+		"users: 5\nadmin-token: @hunter2":            "is no YAML: line 2\n",
+		"conns-seat: 0":                              "--conns-seat 0: give 1 or more",
 		"conns-seat: many":                           "conns-seat",
 	} {
 		if code, said := doctor(text); code != exitUsage || !strings.Contains(said, wrong) {
 			t.Errorf("%q: %d %s", text, code, said)
+		} else if strings.Contains(said, "hunter2") {
+			t.Errorf("%q: what may be a secret is repeated: %s", text, said)
 		}
 	}
 	if code, said := doctor("", "--config", file+".none"); code != exitUsage || !strings.Contains(said, "read --config") {
@@ -210,14 +305,30 @@ func TestAFileOfSettingsStandsBehindTheCommandLine(t *testing.T) {
 	if _, said := doctor("limit-user: 0", "--limit-user", "5/s"); strings.Contains(said, none) {
 		t.Errorf("the file goes before the command line: %s", said)
 	}
-	t.Run("environment", func(t *testing.T) {
-		p := beginWith(t, []string{"SLUICE_LIMIT_USER=5/s", "SLUICE_CONFIG=" + file}, "doctor")
+	if err := os.WriteFile(file, []byte("limit-user: 0"), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	for _, given := range []string{"", "5/s"} {
+		p := beginWith(t, []string{"SLUICE_LIMIT_USER=" + given, "SLUICE_CONFIG=" + file}, "doctor", "--all")
 		<-p.done
-		if said := p.out.String(); strings.Contains(said, none) {
-			t.Errorf("the file goes before the environment: %s", said)
+		if said := p.out.String(); strings.Contains(said, none) != (given == "") {
+			t.Errorf("SLUICE_LIMIT_USER=%s: %s", given, said)
 		}
-	})
+	}
 	if _, said := doctor("origins: ['https://a.example', b.example]"); !strings.Contains(said, "origins: b.example") {
 		t.Errorf("not all of a list is taken: %s", said)
+	}
+
+	// A value and a file with it are one setting.
+	for _, aside := range []string{"secret-file: /nowhere", "secret: " + secretOf("f")} {
+		text := aside + "\nadmin-token: " + secretOf("o")
+		for _, args := range [][]string{{"--secret", secretOf("c")}, {"--secret-file", file}} {
+			if _, said := doctor(text, args...); strings.Contains(said, "both given") || strings.Contains(said, "/nowhere") {
+				t.Errorf("%s goes beside %s: %s", aside, args[0], said)
+			}
+		}
+	}
+	if _, said := doctor("secret-file: /nowhere\nsecret: " + secretOf("f")); !strings.Contains(said, "or the file of --config): keep one") {
+		t.Errorf("both in the file: %s", said)
 	}
 }

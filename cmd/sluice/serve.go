@@ -61,6 +61,7 @@ type serverSettings struct {
 	auth      []string
 	webhook   [][]byte
 	challenge string
+	own       struct{ secret, admin bool } // those that an embedded installation made for itself
 }
 
 // logFlags say how a node logs.
@@ -120,6 +121,8 @@ func (c *serveCmd) Run(ctx context.Context, std *stdio, line *commandLine) error
 	var level slog.LevelVar
 	level.Set(c.level())
 	log := c.logger(std, &level)
+	r := newReloader(line)
+	defer r.stop()
 	stands, err := c.backendFlags.read()
 	if err != nil {
 		return err
@@ -139,37 +142,37 @@ func (c *serveCmd) Run(ctx context.Context, std *stdio, line *commandLine) error
 	if err := n.run(ctx, settings, c.workerFlags, !c.NoWorker); err != nil {
 		return err
 	}
-	r := newReloader(n.registry, n.log, line, func(next *cli) (func(), error) { return next.Serve.prepare(n, &level) })
-	defer r.stop()
+	r.begin(n.registry, n.log, func(next *cli) (func(), error) { return next.Serve.prepare(n, &settings, &level) })
 	n.log.Info("serving", "url", n.URL, "redis", where(stands.RedisURL), "broker", where(stands.AMQPURL), "database", n.backends.store.Dialect(), "workers", !c.NoWorker)
 	return n.wait(ctx, r)
 }
 
-// prepare makes ready to put in force what may change of a node that serves by another command line.
-func (c *serveCmd) prepare(n *node, level *slog.LevelVar) (change func(), err error) {
+// prepare makes ready to put in force what may change of a node that serves by another command line. settings are those that it
+// has, and then has.
+func (c *serveCmd) prepare(n *node, settings *serverSettings, level *slog.LevelVar) (change func(), err error) {
 	stands, err := c.backendFlags.read()
 	if err != nil {
 		return nil, err
 	}
-	stands.DataDir = n.backends.flags.DataDir // where its secrets are
-	settings, err := c.settings(stands, slog.New(slog.DiscardHandler))
+	next, err := c.after(*settings, stands.embedded())
 	if err != nil {
 		return nil, err
 	}
-	most, err := n.most(settings.ConnsNode)
+	most, err := n.most(next.ConnsNode)
 	if err != nil {
 		return nil, err
 	}
-	serves, err := n.server.Prepare(settings.live(stands))
+	serves, err := n.server.Prepare(next.live(stands))
 	if err != nil {
 		return nil, err
 	}
 	return func() {
 		level.Set(c.level())
 		n.backends.queue.SetLimits(stands.limits())
-		n.hub.SetConnsPerKey(settings.ConnsSeat)
-		n.gate.SetBounds(most, settings.ConnsAddress)
+		n.hub.SetConnsPerKey(next.ConnsSeat)
+		n.gate.SetBounds(most, next.ConnsAddress)
 		serves()
+		*settings = next
 	}, nil
 }
 
@@ -218,26 +221,57 @@ func (f serveFlags) settings(b backendFlags, log *slog.Logger) (serverSettings, 
 		return s, err
 	}
 	if !b.embedded() {
-		if len(s.secrets) == 0 {
-			return s, usagef("give --secret or --secret-file, the same on every node: it signs the tokens of shoppers and seats")
-		}
-		return s, nil
+		return s, s.unsigned()
 	}
 	if len(s.secrets) == 0 {
 		secret, err := keptSecret(b.DataDir, "secret")
 		if err != nil {
 			return s, err
 		}
-		s.secrets = [][]byte{[]byte(secret)}
+		s.secrets, s.own.secret = [][]byte{[]byte(secret)}, true
 		log.Warn("no --secret given: one of this installation's own is used", "file", filepath.Join(b.DataDir, "secret"))
 	}
 	if s.admin == "" {
 		if s.admin, err = keptSecret(b.DataDir, "admin-token"); err != nil {
 			return s, err
 		}
+		s.own.admin = true
 		log.Warn("no --admin-token given: one of this installation's own is used", "file", filepath.Join(b.DataDir, "admin-token"))
 	}
 	return s, nil
+}
+
+// unsigned is the error of a node that has no secret.
+func (s serverSettings) unsigned() error {
+	if len(s.secrets) == 0 {
+		return usagef("give --secret or --secret-file, the same on every node: it signs the tokens of shoppers and seats")
+	}
+	return nil
+}
+
+// after are the settings of a running node by another command line, which had those of before. It writes nothing. Whoever takes
+// a secret out of a file, and means another one, must not find a door open that was shut: that takes a restart.
+func (f serveFlags) after(before serverSettings, embedded bool) (serverSettings, error) {
+	s, refused := f.resolve()
+	if err := firstOfErrors(refused); err != nil {
+		return s, err
+	}
+	if before.own.secret && len(s.secrets) == 0 {
+		s.secrets, s.own.secret = before.secrets, true
+	}
+	if before.own.admin && s.admin == "" {
+		s.admin, s.own.admin = before.admin, true
+	}
+	late := "no %s is given any more, and %s: that takes a restart"
+	switch {
+	case len(before.webhook) > 0 && len(s.webhook) == 0:
+		return s, usagef(late, "--webhook-secret", "whoever holds an order could mark it paid")
+	case embedded && len(s.secrets) == 0:
+		return s, usagef(late, "--secret", "the installation would use one of its own")
+	case embedded && s.admin == "":
+		return s, usagef(late, "--admin-token", "the installation would use one of its own")
+	}
+	return s, s.unsigned()
 }
 
 // resolve reads what was given as files, and returns beside it everything that no node starts with. A secret that cannot be read
@@ -263,6 +297,9 @@ func (f serveFlags) resolve() (s serverSettings, refused []error) {
 	note(err)
 	if (f.TLSCert == "") != (f.TLSKey == "") {
 		note(usagef("--tls-cert and --tls-key go together"))
+	}
+	if f.ConnsSeat < 1 {
+		note(usagef("--conns-seat %d: give 1 or more", f.ConnsSeat))
 	}
 	if f.ConnsAddress < 0 || f.ConnsNode < 0 {
 		note(usagef("--conns-address and --conns-node must be 0 or more"))

@@ -27,6 +27,8 @@ Example:
 
 // Run works until ctx ends, and then finishes the batch in hand.
 func (c *workerCmd) Run(ctx context.Context, std *stdio, line *commandLine) error {
+	r := newReloader(line)
+	defer r.stop()
 	stands, err := c.backendFlags.read()
 	if err != nil {
 		return err
@@ -48,8 +50,7 @@ func (c *workerCmd) Run(ctx context.Context, std *stdio, line *commandLine) erro
 	if err := n.serveOps(c.OpsListen, server.OpsHandler(n.backends.ready, n.registry)); err != nil {
 		return err
 	}
-	r := newReloader(n.registry, n.log, line, func(next *cli) (func(), error) { return next.Worker.prepare(n, &level) })
-	defer r.stop()
+	r.begin(n.registry, n.log, func(next *cli) (func(), error) { return next.Worker.prepare(n, &level) })
 	n.log.Info("working", "database", n.backends.store.Dialect())
 	return n.wait(ctx, r)
 }
