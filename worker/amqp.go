@@ -28,8 +28,9 @@ const (
 	// confirmTimeout is how long a confirm may take while no alarm is raised. After that the session is given up.
 	confirmTimeout = 10 * time.Second
 	// refusalTimeout is how long a session may refuse what is published since it took something last. After that it is
-	// given up, and so at once when it has taken nothing.
-	refusalTimeout = time.Second
+	// given up; how soon one is that has taken nothing says [publishSession.nextPatience], up to longestPatience.
+	refusalTimeout  = time.Second
+	longestPatience = 30 * time.Second
 	// publishSlots is how many messages of all relays together may be unconfirmed.
 	publishSlots = 2048
 )
@@ -189,7 +190,7 @@ func (a *AMQP) publishing(ctx context.Context) (*publishSession, error) {
 	}
 	conn, err := a.dial(ctx, "relay")
 	if err == nil {
-		a.session, err = newPublishSession(conn, a.confirmTimeout, a.opts.Logger)
+		a.session, err = newPublishSession(conn, a.confirmTimeout, a.session.nextPatience(), a.opts.Logger)
 	}
 	a.failure, a.failedAt = err, time.Now()
 	if err != nil {
@@ -225,10 +226,19 @@ func (a *AMQP) dial(ctx context.Context, role string) (link, error) {
 	return a.dialAnd(ctx, role, a.declare)
 }
 
-// Ping waits for a connection to RabbitMQ, for 3 s at most for each node.
+// Ping waits for a connection to RabbitMQ, until ctx ends at most. Its error is a [queue.Away].
 func (a *AMQP) Ping(ctx context.Context) error {
-	_, err := a.publishing(ctx)
-	return err
+	answer := make(chan error, 1)
+	go func() { // somebody else may be trying one silent node after the other
+		_, err := a.publishing(ctx)
+		answer <- err
+	}()
+	select {
+	case err := <-answer:
+		return err
+	case <-ctx.Done():
+		return a.nodes.silent(ctx.Err())
+	}
 }
 
 // dialAnd connects to a node of RabbitMQ and begins with a first conversation; dialTimeout bounds both for each node that

@@ -59,6 +59,15 @@ func splitURLs(list string) []string {
 	return urls
 }
 
+// silent is the error of nodes of which none has answered yet.
+func (n *amqpNodes) silent(err error) error {
+	names := make([]string, len(n.all))
+	for i, node := range n.all {
+		names[i] = node.name
+	}
+	return &queue.Away{What: "RabbitMQ", Where: strings.Join(names, ", "), Why: "no answer in time", Do: "start it, or correct --amqp-url", Err: err}
+}
+
 // dial tries one node after the other until one is connected to, which is the first to be tried from then on. With several
 // nodes the error, a [queue.Away], says what was wrong with each that was tried: none is any more when ctx has ended.
 func (n *amqpNodes) dial(ctx context.Context, connect func(url string) (link, error)) (link, error) {

@@ -2,11 +2,14 @@ package worker
 
 import (
 	"context"
+	"errors"
 	"net"
 	"slices"
 	"strings"
 	"testing"
 	"time"
+
+	"sluice/queue"
 )
 
 func TestURLsOfSeveralNodesAreToldApart(t *testing.T) {
@@ -97,6 +100,39 @@ func TestAMQPNodeThatIsSilentIsNotTriedForEver(t *testing.T) {
 		t.Errorf("the next one begins with node %d", at)
 	}
 	consume(t, broker, 1)
+}
+
+func TestAMQPPingWaitsForNobodyElse(t *testing.T) {
+	t.Parallel()
+	silent, err := net.Listen("tcp", "127.0.0.1:0")
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer silent.Close()
+	at := silent.Addr().String()
+	broker := newRabbit(t, "amqp://user:hush@"+at+"/,amqp://user:hush@"+at+"/,"+rabbitURL(t), AMQPOptions{})
+	other := make(chan error, 1)
+	go func() {
+		_, err := broker.publishing(t.Context())
+		other <- err
+	}()
+	if _, err := silent.Accept(); err != nil { // that one is trying
+		t.Fatal(err)
+	}
+	ctx, cancel := context.WithTimeout(t.Context(), time.Millisecond)
+	defer cancel()
+	var away *queue.Away
+	if err := broker.Ping(ctx); !errors.As(err, &away) || strings.Count(away.Where, at) != 2 || away.Why != "no answer in time" || strings.Contains(away.Error(), "hush") {
+		t.Errorf("the error is %v", err)
+	}
+	select {
+	case <-other:
+		t.Error("somebody else came first, which proves nothing")
+	default:
+	}
+	if err := receive(t, "the end of the other's try", other); err != nil {
+		t.Error(err)
+	}
 }
 
 // closedPort is an address at which nobody listens.

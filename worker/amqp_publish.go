@@ -18,11 +18,14 @@ type publishSession struct {
 	conn    link
 	ch      *amqp.Channel
 	timeout time.Duration // how long a confirm may take
-	log     *slog.Logger
-	slots   chan struct{} // one for each unsettled message
-	returns chan amqp.Return
-	blocked atomic.Bool // an alarm is raised
-	ended   chan struct{}
+	// patience is how long it may refuse from its beginning on. When it was given up for that, it was fruitless.
+	patience  time.Duration
+	fruitless atomic.Bool
+	log       *slog.Logger
+	slots     chan struct{} // one for each unsettled message
+	returns   chan amqp.Return
+	blocked   atomic.Bool // an alarm is raised
+	ended     chan struct{}
 
 	mu      sync.Mutex
 	stopped bool
@@ -38,7 +41,7 @@ type unconfirmed struct {
 }
 
 // newPublishSession takes over a connection. It closes it on an error.
-func newPublishSession(conn link, timeout time.Duration, log *slog.Logger) (*publishSession, error) {
+func newPublishSession(conn link, timeout, patience time.Duration, log *slog.Logger) (*publishSession, error) {
 	ch, err := conn.Channel()
 	if err == nil {
 		err = ch.Confirm(false)
@@ -48,11 +51,12 @@ func newPublishSession(conn link, timeout time.Duration, log *slog.Logger) (*pub
 		return nil, fmt.Errorf("open a channel with confirms: %w", err)
 	}
 	s := &publishSession{
-		conn:    conn,
-		ch:      ch,
-		timeout: timeout,
-		log:     log,
-		slots:   make(chan struct{}, publishSlots),
+		conn:     conn,
+		ch:       ch,
+		timeout:  timeout,
+		patience: patience,
+		log:      log,
+		slots:    make(chan struct{}, publishSlots),
 		// Room for all that can be returned, so that the library's reader never waits for us.
 		returns: ch.NotifyReturn(make(chan amqp.Return, publishSlots)),
 		ended:   make(chan struct{}),
@@ -112,20 +116,32 @@ func (s *publishSession) publish(ctx context.Context, to string, message amqp.Pu
 	return nil
 }
 
+// nextPatience is that of the session after this one, which may be nil. A channel that refuses for ever is given up at once; but
+// when the next one refuses too, the queue is full, and more of them would only burden RabbitMQ: then it is 1, 2, 4 … 30 s.
+func (s *publishSession) nextPatience() time.Duration {
+	if s == nil || !s.fruitless.Load() {
+		return 0
+	}
+	return min(max(2*s.patience, refusalTimeout), longestPatience)
+}
+
 // collect settles what was published. It ends when the session has, and everything is settled.
 func (s *publishSession) collect() {
 	returned := map[string]int{} // by message id; RabbitMQ returns a message first and confirms it then
-	var confirmed time.Time      // when it was that a message was taken last
+	began := time.Now()
+	taken, patience, given := began, s.patience, false // when it took something last, how long it may refuse then, and whether it has
 	for message := range s.pending {
 		s.await(message, returned)
 		err := s.verdict(message, returned)
 		<-s.slots
 		if err == nil {
-			confirmed = time.Now()
-		} else if errors.Is(err, errRefused) && time.Since(confirmed) > refusalTimeout {
+			taken, patience = time.Now(), refusalTimeout
+		} else if errors.Is(err, errRefused) && !given && time.Since(taken) > patience {
 			// The queue is full, or the channel has an outdated view of it: RabbitMQ 3.10 refuses for ever what comes
 			// on a channel that was used for the first time between the loss of the queue's leader and the election of
 			// the next. Another channel works.
+			given = true
+			s.fruitless.Store(taken.Equal(began))
 			go s.stop()
 		}
 		message.settled(err)

@@ -6,6 +6,7 @@ import (
 	"errors"
 	"fmt"
 	"math"
+	"slices"
 	"strings"
 	"testing"
 	"time"
@@ -164,13 +165,60 @@ func TestAMQPGivesUpASessionThatOnlyRefuses(t *testing.T) {
 		return receive(t, "an answer", settled)
 	}
 	var sessions []*publishSession
-	eventually(t, "another session", func() bool {
-		if err := publish(); errors.Is(err, errRefused) && (len(sessions) == 0 || sessions[0] != broker.session) {
+	eventually(t, "two more sessions", func() bool {
+		if err := publish(); errors.Is(err, errRefused) && !slices.Contains(sessions, broker.session) {
 			sessions = append(sessions, broker.session)
 		}
-		return len(sessions) == 2
+		return len(sessions) == 3
 	})
 	receive(t, "the end of the first session", sessions[0].ended)
+	// The first has taken something, and the second nothing.
+	for i, want := range []time.Duration{0, 0, refusalTimeout} {
+		if got := sessions[i].patience; got != want {
+			t.Errorf("session %d is given up after %s, want %s", i+1, got, want)
+		}
+	}
+
+	// One that has patience goes on, refused as it may be.
+	conn, err := broker.dial(t.Context(), "test")
+	if err != nil {
+		t.Fatal(err)
+	}
+	patient, err := newPublishSession(conn, confirmTimeout, longestPatience, quiet)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer patient.stop()
+	for range 3 {
+		if err := patient.publish(t.Context(), broker.orders(), amqp.Publishing{MessageId: "one"}, func(err error) { settled <- err }); err != nil {
+			t.Fatal(err)
+		}
+		if err := receive(t, "an answer", settled); !errors.Is(err, errRefused) {
+			t.Errorf("the full queue answered %v", err)
+		}
+	}
+	if !patient.alive() {
+		t.Error("a session with patience was given up")
+	}
+}
+
+func TestAMQPHasMorePatienceWithEachSessionThatOnlyRefused(t *testing.T) {
+	t.Parallel()
+	var before *publishSession
+	if got := before.nextPatience(); got != 0 {
+		t.Errorf("the first session has %s", got)
+	}
+	if got := (&publishSession{patience: time.Second}).nextPatience(); got != 0 {
+		t.Errorf("after one that took something, it is %s", got)
+	}
+	patience := time.Duration(0)
+	for _, want := range []time.Duration{1, 2, 4, 8, 16, 30, 30} {
+		before = &publishSession{patience: patience}
+		before.fruitless.Store(true)
+		if patience = before.nextPatience(); patience != want*time.Second {
+			t.Errorf("it is %s, want %d s", patience, want)
+		}
+	}
 }
 
 func TestAMQPAnswersForEveryOrderWhenTheConnectionIsCut(t *testing.T) {
