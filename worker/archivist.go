@@ -3,6 +3,7 @@ package worker
 import (
 	"context"
 	"encoding/json"
+	"errors"
 	"fmt"
 	"log/slog"
 	"time"
@@ -15,8 +16,8 @@ import (
 const (
 	// archiveEvery is how often an archivist looks what there is to do.
 	archiveEvery = 10 * time.Second
-	// archiveLease is how long an archivist that died keeps others from its work.
-	archiveLease = 3 * archiveEvery
+	// archiveLease is how long an archivist that died keeps others from its work. To judge a sale may take a part of it.
+	archiveLease = time.Minute
 	// archiveAgain is how long a sale that is held back is left alone: to judge it may take a reading of all its orders.
 	archiveAgain = 10 * time.Minute
 	// purgePage is how many orders lose their user in one transaction, and purgePages how many of them are done at once.
@@ -84,8 +85,14 @@ func (a *Archivist) Run(ctx context.Context) {
 
 // Once archives what is due, ends what was begun, and purges users, unless another process does.
 func (a *Archivist) Once(ctx context.Context) error {
-	mine, err := a.lease(ctx)
-	if err != nil || !mine {
+	if err := a.once(ctx); !errors.Is(err, errNotMine) {
+		return err
+	}
+	return nil
+}
+
+func (a *Archivist) once(ctx context.Context) error {
+	if err := a.lease(ctx); err != nil {
 		return err
 	}
 	at, err := a.queue.Time(ctx)
@@ -147,12 +154,19 @@ func (a *Archivist) see(ctx context.Context, archive queue.Archive, listed bool,
 			return nil
 		}
 	}
-	_, err := a.lease(ctx)
-	return err
+	return a.lease(ctx)
 }
 
-func (a *Archivist) lease(ctx context.Context) (bool, error) {
-	return a.queue.Lease(ctx, "archive", a.opts.Node, archiveLease)
+// errNotMine is the error of an archivist while another one works.
+var errNotMine = errors.New("another archivist works")
+
+// lease keeps others from the work for a while, or fails with errNotMine.
+func (a *Archivist) lease(ctx context.Context) error {
+	mine, err := a.queue.Lease(ctx, "archive", a.opts.Node, archiveLease)
+	if err == nil && !mine {
+		return errNotMine
+	}
+	return err
 }
 
 // due archives the sales that ended long enough ago.
@@ -185,7 +199,7 @@ func (a *Archivist) due(ctx context.Context, at int64) error {
 		default:
 			delete(a.refused, sale.ID)
 		}
-		if _, err := a.lease(ctx); err != nil {
+		if err := a.lease(ctx); err != nil {
 			return err
 		}
 	}
