@@ -90,10 +90,20 @@ func (s *Server) listEntrants(c *echo.Context) error {
 		}
 		return nil
 	})
-	if err != nil {
+	if err == nil {
+		err = w.Flush()
+	}
+	switch {
+	case err == nil:
+		return nil
+	case !begun(c):
 		return err
 	}
-	return w.Flush()
+	// A part of the list must not look like the whole one, from which another result would follow: the connection is cut.
+	if ctx.Err() == nil {
+		s.logFailure(c, err)
+	}
+	panic(http.ErrAbortHandler)
 }
 
 // listPriorities is GET /sales/{sale}/draw/priorities: a byte for each entry, its priority; nothing when none has any. It is for

@@ -38,7 +38,8 @@ type fakeLine struct {
 	step  func(name string, sale queue.Sale) (queue.Sale, error)
 	audit *queue.AuditSummary
 	nodes []queue.NodeReport
-	away  error // of whatever an operator alone asks for, when set
+	each  func(func([]queue.DrawEntry) error) error // goes over the entries of a lottery; nil = there are none
+	away  error                                     // of whatever an operator alone asks for, when set
 
 	mu       sync.Mutex
 	sales    map[string]queue.Sale
@@ -67,8 +68,11 @@ func (f *fakeLine) Lease(context.Context, string, string, time.Duration) (bool, 
 func (f *fakeLine) Freeze(_ context.Context, draw queue.Draw) (queue.Draw, bool, error) {
 	return draw, false, nil
 }
-func (f *fakeLine) Entries(context.Context, *queue.Draw, func([]queue.DrawEntry) error) error {
-	return nil
+func (f *fakeLine) Entries(_ context.Context, _ *queue.Draw, fn func([]queue.DrawEntry) error) error {
+	if f.each == nil {
+		return nil
+	}
+	return f.each(fn)
 }
 func (f *fakeLine) Draw(context.Context, queue.Draw, []byte) error             { return nil }
 func (f *fakeLine) Reclaim(context.Context, string, int64, []queue.Seat) error { return nil }

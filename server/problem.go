@@ -53,7 +53,7 @@ func (s *Server) fail(c *echo.Context, err error) {
 	if status >= http.StatusInternalServerError {
 		s.logFailure(c, err)
 	}
-	if sent, _ := echo.UnwrapResponse(c.Response()); sent != nil && sent.Committed {
+	if begun(c) {
 		return
 	}
 	if said := s.forOperators(c, err); said != "" {
@@ -83,15 +83,23 @@ func (s *Server) fail(c *echo.Context, err error) {
 	if p.RetryAfterMS > 0 {
 		header.Set(echo.HeaderRetryAfter, strconv.FormatInt((p.RetryAfterMS+999)/1000, 10))
 	}
-	header.Set(echo.HeaderCacheControl, "no-store") // also where an answer for everybody was begun
+	// Also where an answer of another kind, or for everybody, was begun.
+	header.Set(echo.HeaderContentType, "application/problem+json")
+	header.Set(echo.HeaderCacheControl, "no-store")
 	header.Set("Content-Language", string(lang))
 	body, err := json.Marshal(p)
 	if err == nil {
-		err = c.Blob(status, "application/problem+json", body)
+		err = c.Blob(status, header.Get(echo.HeaderContentType), body)
 	}
 	if err != nil {
 		s.log.DebugContext(c.Request().Context(), "a problem could not be answered", "request", id, "error", err)
 	}
+}
+
+// begun says whether a part of the answer is on its way, so that it cannot become another one.
+func begun(c *echo.Context) bool {
+	sent, _ := echo.UnwrapResponse(c.Response())
+	return sent != nil && sent.Committed
 }
 
 // forOperators is what the operator whose request failed is told beyond what shoppers are: what is away, and where; "" where nothing
