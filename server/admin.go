@@ -198,7 +198,7 @@ func (s *Server) adminSales(c *echo.Context) error {
 			return err
 		}
 		s.logFailure(c, err)
-		incomplete = "the database does not answer: these are the sales that Redis knows, and there may be others"
+		incomplete = "the database does not give its sales: these are those that Redis knows, and there may be others"
 	}
 	views := make([]adminView, len(sales))
 	for i, sale := range sales {

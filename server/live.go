@@ -14,7 +14,7 @@ import (
 const liveEvery = time.Second
 
 // watchSale is GET /admin/sales/{sale}/live: Server-Sent Events, a frame at once and then one a second, until the client
-// goes or the node drains. Whatever is down meanwhile, the frames go on.
+// goes, the node drains or the token is not that of operators any more. Whatever is down meanwhile, the frames go on.
 func (s *Server) watchSale(c *echo.Context) error {
 	over, ok := s.streams.begin()
 	if !ok {
@@ -24,6 +24,7 @@ func (s *Server) watchSale(c *echo.Context) error {
 	if err := s.exists(ctx, id); err != nil {
 		return err
 	}
+	token, _ := bearerOf(c.Request().Header.Get(echo.HeaderAuthorization)) // which adminOnly has seen
 	header := c.Response().Header()
 	header.Set(echo.HeaderContentType, "text/event-stream")
 	header.Set("X-Accel-Buffering", "no") // nginx would collect frames
@@ -40,6 +41,9 @@ func (s *Server) watchSale(c *echo.Context) error {
 		}
 		select {
 		case <-ticker.C:
+			if !s.current().admin.is(token) {
+				return nil
+			}
 		case <-over:
 			return nil
 		case <-ctx.Done():

@@ -337,6 +337,23 @@ func TestWhoWatchesIsSentElsewhereWhenTheNodeDrains(t *testing.T) {
 	w.stop()
 }
 
+func TestWhoWatchesWithATokenOfBeforeIsCutOff(t *testing.T) {
+	t.Parallel()
+	b := newBench(t, nil)
+	site := httptest.NewServer(b.server.Handler())
+	defer site.Close()
+	w := watchAt(t, site.URL, "solo")
+	w.next()
+	settings := b.server.current().Settings
+	settings.AdminToken = "another token of operators"
+	change, err := b.server.Prepare(settings)
+	if err != nil {
+		t.Fatal(err)
+	}
+	change()
+	w.ended()
+}
+
 func TestASaleThatOnlyOneOfTheStoresHasCanBeWatched(t *testing.T) {
 	t.Parallel()
 	for name, tc := range map[string]struct {

@@ -140,7 +140,7 @@ func TestWhatGoesOnInAnOutage(t *testing.T) {
 			{"listing orders", "GET", "/orders", "ann", down, "", ""},
 			{"paying", "POST", "/orders/ANN/pay", "ann", down, "", ""},
 			{"cancelling", "POST", "/orders/BOB/cancel", "bob", down, "", ""},
-			{"listing sales", "GET", "/admin/sales", "admin", ok, "incomplete", "the database does not answer: these are the sales that Redis knows, and there may be others"},
+			{"listing sales", "GET", "/admin/sales", "admin", ok, "incomplete", "the database does not give its sales: these are those that Redis knows, and there may be others"},
 			{"pausing", "POST", "/admin/sales/LINE/pause", "admin", ok, "", ""},
 			{"changing the pace", "PATCH", "/admin/sales/LINE/line", "admin", down, "", ""},
 			{"auditing", "GET", "/admin/sales/SALE/audit", "admin", down, "", ""},
