@@ -1,10 +1,11 @@
+//go:build brokers
+
 package main
 
 import (
 	"database/sql"
 	"encoding/json"
 	"fmt"
-	"os"
 	"os/exec"
 	"path/filepath"
 	"slices"
@@ -26,10 +27,7 @@ type brokers struct {
 // findBrokers finds the cluster, which deploy/services starts only for those who name it.
 func findBrokers(t *testing.T) *brokers {
 	t.Helper()
-	list := os.Getenv("SLUICE_TEST_AMQP_CLUSTER")
-	if list == "" {
-		t.Skip("it kills the nodes of a RabbitMQ cluster; run it with: make test-brokers")
-	}
+	list := setting(t, "SLUICE_TEST_AMQP_CLUSTER")
 	c, err := control.Find()
 	if err != nil {
 		t.Fatal(err)
