@@ -18,6 +18,10 @@ func Broker(facts worker.BrokerFacts) []Finding {
 	} else {
 		f.sound("version", "%s %s", facts.Product, facts.Version)
 	}
+	for _, err := range facts.Away {
+		away := Away(f.part, err)
+		f.advise("nodes", away.Found, away.Do, "with one node fewer, fewer can be lost before orders stand still")
+	}
 	if facts.Blocked != "" {
 		f.warn("alarm", "it takes no messages: "+facts.Blocked, "make room on its disk or in its memory", "orders pile up in Redis until no more turns are given")
 	} else {

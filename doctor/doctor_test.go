@@ -91,6 +91,7 @@ func TestEachFaultOfABrokerAndADatabaseHasItsFinding(t *testing.T) {
 		{"", Sound, broker(func(*worker.BrokerFacts) {})},
 		{"version", Danger, broker(func(f *worker.BrokerFacts) { f.Version = "3.9.29" })},
 		{"alarm", Danger, broker(func(f *worker.BrokerFacts) { f.Blocked = "low on disk" })},
+		{"nodes", Advice, broker(func(f *worker.BrokerFacts) { f.Away = []error{&queue.Away{What: "RabbitMQ", Do: "start it"}} })},
 		{"dead letters", Advice, broker(func(f *worker.BrokerFacts) { f.Queues[0].Messages = 1 })},
 		{"queue sluice.orders", Danger, broker(func(f *worker.BrokerFacts) { f.Queues[1].Differs = "PRECONDITION_FAILED" })},
 		{"", Sound, database(func(*worker.DatabaseFacts) {})},

@@ -28,13 +28,21 @@ type window struct {
 	zero time.Time
 }
 
+// CheckNodeLimit says whether a node can count so many requests as [Settings.NodeLimit] asks for.
+func CheckNodeLimit(r queue.Rate) error {
+	if r.N > maxWindow {
+		return fmt.Errorf("rate %s: at most %d requests can be counted; use a shorter window", r, maxWindow)
+	}
+	return nil
+}
+
 // newWindow makes the window of a rate, nil for one that is off.
 func newWindow(r queue.Rate) (*window, error) {
 	if !r.On() {
 		return nil, nil
 	}
-	if r.N > maxWindow {
-		return nil, fmt.Errorf("rate %s: at most %d requests can be counted; use a shorter window", r, maxWindow)
+	if err := CheckNodeLimit(r); err != nil {
+		return nil, err
 	}
 	return &window{rate: r, at: make([]time.Duration, r.N)}, nil
 }

@@ -12,7 +12,8 @@ import (
 type BrokerFacts struct {
 	Product string
 	Version string
-	Blocked string // the alarm for which it takes no messages; "" = it takes them
+	Blocked string  // the alarm for which it takes no messages; "" = it takes them
+	Away    []error // each a [queue.Away] of a node that does not answer, while another one does
 	Queues  []QueueFacts
 }
 
@@ -26,8 +27,8 @@ type QueueFacts struct {
 	Differs   string // how it was made with other arguments than it has to have; "" = it was not
 }
 
-// Inspect asks RabbitMQ about itself and about the queues of orders, and makes none of them. It blocks for dialTimeout
-// at most, for each node that is away.
+// Inspect asks a node of RabbitMQ about itself and about the queues of orders, makes none of them, and tries whether the other
+// nodes answer. It blocks for dialTimeout at most, for each node that is away.
 func (a *AMQP) Inspect(ctx context.Context) (BrokerFacts, error) {
 	var f BrokerFacts
 	l, err := a.dialAnd(ctx, "doctor", func(conn *amqp.Connection) error {
@@ -49,6 +50,13 @@ func (a *AMQP) Inspect(ctx context.Context) (BrokerFacts, error) {
 		return f, err
 	}
 	l.end()
+	f.Away = a.nodes.others(func(url string) error {
+		other, err := a.dialNode(ctx, url, "doctor", func(*amqp.Connection) error { return nil })
+		if err == nil {
+			other.end()
+		}
+		return err
+	})
 	return f, nil
 }
 

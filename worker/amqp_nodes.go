@@ -59,6 +59,17 @@ func splitURLs(list string) []string {
 	return urls
 }
 
+// others are the errors of the nodes that one which was connected to stands in for.
+func (n *amqpNodes) others(try func(url string) error) []error {
+	var errs []error
+	for i := range len(n.all) - 1 {
+		if err := try(n.all[(int(n.next.Load())+1+i)%len(n.all)].url); err != nil {
+			errs = append(errs, err)
+		}
+	}
+	return errs
+}
+
 // silent is the error of nodes of which none has answered yet.
 func (n *amqpNodes) silent(err error) error {
 	names := make([]string, len(n.all))

@@ -243,7 +243,7 @@ func TestTheDoctorNamesAllForWhichANodeDoesNotStartAndLooksAtTheRest(t *testing.
 	broker := g.flags[2:6]
 
 	code, list := examine(t, append(slices.Concat(base, broker), "--webhook-secret", strings.Repeat("w", 15), "--redis-pool", "1",
-		"--tls-cert", "none.pem", "--auth", "cookie", "--admin-token-file", filepath.Join(t.TempDir(), "none"))...)
+		"--tls-cert", "none.pem", "--auth", "cookie", "--limit-node", "2000000/s", "--conns-seat", "0", "--admin-token-file", filepath.Join(t.TempDir(), "none"))...)
 	want := []struct {
 		part, about, found string
 		level              doctor.Level
@@ -253,6 +253,8 @@ func TestTheDoctorNamesAllForWhichANodeDoesNotStartAndLooksAtTheRest(t *testing.
 		{"settings", "start", "--tls-cert and --tls-key", doctor.Danger},
 		{"settings", "start", `--auth "cookie"`, doctor.Danger},
 		{"settings", "start", "--admin-token-file", doctor.Danger},
+		{"settings", "start", "--limit-node", doctor.Danger},
+		{"settings", "start", "--conns-seat", doctor.Danger},
 		{"settings", "webhook secret", "15 bytes", doctor.Danger},
 		{"redis", "append-only file", "off", doctor.Danger},
 		{"broker", "version", "RabbitMQ", doctor.Sound},
@@ -270,6 +272,13 @@ func TestTheDoctorNamesAllForWhichANodeDoesNotStartAndLooksAtTheRest(t *testing.
 	if code != exitFailed || !names(list, "settings", "start", "--amqp-url needs --redis-url", doctor.Danger) || !names(list, "broker", "version", "RabbitMQ", doctor.Sound) ||
 		!names(list, "database", "role", "takes writes", doctor.Sound) {
 		t.Errorf("without --redis-url:\n%s", write(list))
+	}
+
+	closed := closedAddress(t)
+	_, list = examine(t, append(base, "--amqp-url", "amqp://u:hidden-word@"+closed+","+setting(t, "SLUICE_TEST_AMQP"))...)
+	if !names(list, "broker", "nodes", closed+" cannot be used (connection refused)", doctor.Advice) || !names(list, "broker", "version", "RabbitMQ", doctor.Sound) ||
+		strings.Contains(write(list), "hidden-word") {
+		t.Errorf("with one node of two:\n%s", write(list))
 	}
 
 	_, list = examine(t, append(base, "--no-worker", "--otlp-url", "nowhere")...)

@@ -298,6 +298,9 @@ func (f serveFlags) resolve() (s serverSettings, refused []error) {
 	if (f.TLSCert == "") != (f.TLSKey == "") {
 		note(usagef("--tls-cert and --tls-key go together"))
 	}
+	if err := server.CheckNodeLimit(f.LimitNode); err != nil {
+		note(usagef("--limit-node: %s", err))
+	}
 	if f.ConnsSeat < 1 {
 		note(usagef("--conns-seat %d: give 1 or more", f.ConnsSeat))
 	}
