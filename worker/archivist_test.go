@@ -3,6 +3,7 @@ package worker
 import (
 	"bytes"
 	"context"
+	"errors"
 	"log/slog"
 	"path/filepath"
 	"slices"
@@ -306,17 +307,23 @@ func TestAnOrderOfAnArchivedSaleThatTurnsUpIsRejected(t *testing.T) {
 	})
 }
 
-func TestASaleIsArchivedByItselfOnceThatIsDue(t *testing.T) {
-	t.Parallel()
-	s := sqliteStore(t)
-	redis := miniredis.RunT(t)
+// endedAndSaved is a sale that is over, and its settings are in the database as the server puts them there.
+func endedAndSaved(t *testing.T) (*Store, *market, *miniredis.Miniredis) {
+	t.Helper()
+	s, redis := sqliteStore(t), miniredis.RunT(t)
 	m, _ := ended(t, "redis://"+redis.Addr(), s, true)
-	orders := m.rows()
 	closed, err := m.Sale(t.Context(), m.sale)
 	if err != nil {
 		t.Fatal(err)
 	}
-	save(t, s, closed) // as the server does
+	save(t, s, closed)
+	return s, m, redis
+}
+
+func TestASaleIsArchivedByItselfOnceThatIsDue(t *testing.T) {
+	t.Parallel()
+	s, m, _ := endedAndSaved(t)
+	orders := m.rows()
 	archivist := func(node string, after, purge time.Duration) *Archivist {
 		return NewArchivist(m.Queue, s, NewDirect(), ArchivistOptions{Node: node, ArchiveAfter: after, PurgeAfter: purge}, quiet)
 	}
@@ -348,17 +355,38 @@ func TestASaleIsArchivedByItselfOnceThatIsDue(t *testing.T) {
 	}
 }
 
-func TestASaleThatIsHeldBackIsJudgedAgainAWhileLater(t *testing.T) {
+func TestAnArchivistStopsWhereAnotherOneWorks(t *testing.T) {
 	t.Parallel()
-	s := sqliteStore(t)
-	redis := miniredis.RunT(t)
-	m, _ := ended(t, "redis://"+redis.Addr(), s, true)
-	orders := m.rows()
-	closed, err := m.Sale(t.Context(), m.sale)
+	s, one, redis := endedAndSaved(t)
+	two, _ := ended(t, "redis://"+redis.Addr(), s, true)
+	closed, err := two.Sale(t.Context(), two.sale)
 	if err != nil {
 		t.Fatal(err)
 	}
 	save(t, s, closed)
+	archivist := func(node string) *Archivist {
+		return NewArchivist(one.Queue, s, NewDirect(), ArchivistOptions{Node: node, ArchiveAfter: time.Nanosecond}, quiet)
+	}
+	if err := archivist("b").lease(t.Context()); err != nil {
+		t.Fatal(err)
+	}
+	at := time.Now().UnixMilli()
+	if err := archivist("a").due(t.Context(), at); !errors.Is(err, errNotMine) { // as if its lease had run out meanwhile
+		t.Errorf("without the lease it goes on, or %v", err)
+	}
+	left, err := s.Sales(t.Context())
+	if err != nil || len(left) != 1 {
+		t.Errorf("%d sales are left, %v", len(left), err)
+	}
+	if err := archivist("b").due(t.Context(), at); err != nil {
+		t.Error(err)
+	}
+}
+
+func TestASaleThatIsHeldBackIsJudgedAgainAWhileLater(t *testing.T) {
+	t.Parallel()
+	s, m, redis := endedAndSaved(t)
+	orders := m.rows()
 	var log bytes.Buffer
 	a := NewArchivist(m.Queue, s, NewDirect(), ArchivistOptions{Node: "a", ArchiveAfter: time.Nanosecond}, slog.New(slog.NewTextHandler(&log, nil)))
 	now := time.Now()

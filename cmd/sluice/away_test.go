@@ -1,7 +1,6 @@
 package main
 
 import (
-	"net"
 	"net/url"
 	"strings"
 	"testing"
@@ -9,20 +8,9 @@ import (
 	"sluice/doctor"
 )
 
-// closedPort is an address at which nobody listens.
-func closedPort(t *testing.T) string {
-	t.Helper()
-	listener, err := net.Listen("tcp", "127.0.0.1:0")
-	if err != nil {
-		t.Fatal(err)
-	}
-	defer listener.Close()
-	return listener.Addr().String()
-}
-
 func TestCommandsSayWhereTheyLookedForWhatIsAway(t *testing.T) {
 	t.Parallel()
-	closed := closedPort(t)
+	closed := closedAddress(t)
 	redisURL := setting(t, "SLUICE_TEST_REDIS")
 	for name, test := range map[string]struct {
 		args []string

@@ -41,16 +41,7 @@ func (s *site) offered(access string) string {
 // hold keeps a connection of the user from that address open.
 func (s *site) hold(from, sale, user string) {
 	s.t.Helper()
-	dialer := websocket.Dialer{
-		Subprotocols:   []string{"sluice.v1"},
-		NetDialContext: (&net.Dialer{LocalAddr: &net.TCPAddr{IP: net.ParseIP(from)}}).DialContext,
-	}
-	conn, resp, err := dialer.DialContext(s.t.Context(), "ws://"+s.address()+"/ws/v1/sales/"+sale, nil)
-	if err != nil {
-		s.t.Fatal(err)
-	}
-	resp.Body.Close()
-	s.t.Cleanup(func() { conn.Close() })
+	conn := s.dial(sale, &net.TCPAddr{IP: net.ParseIP(from)})
 	c := &caller{site: s, sale: sale, user: user, conn: conn}
 	c.hello()
 	c.hear("welcome")

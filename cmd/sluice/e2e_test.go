@@ -5,6 +5,7 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"net"
 	"net/http"
 	"path/filepath"
 	"regexp"
@@ -208,16 +209,25 @@ func TestAServerThatIsToldToStopSendsItsShoppersElsewhere(t *testing.T) {
 // connect opens a socket and says hello.
 func (s *site) connect(sale, user string) *websocket.Conn {
 	s.t.Helper()
-	dialer := websocket.Dialer{Subprotocols: []string{"sluice.v1"}, HandshakeTimeout: longest}
+	ws := s.dial(sale, nil)
+	if err := ws.WriteJSON(object{"type": "hello", "token": tokenOf(s.t, user)}); err != nil {
+		s.t.Fatalf("say hello: %v", err)
+	}
+	return ws
+}
+
+// dial opens a socket from that address, or from any where it is nil.
+func (s *site) dial(sale string, from net.Addr) *websocket.Conn {
+	s.t.Helper()
+	dialer := websocket.Dialer{
+		Subprotocols: []string{"sluice.v1"}, HandshakeTimeout: longest, NetDialContext: (&net.Dialer{LocalAddr: from}).DialContext,
+	}
 	ws, resp, err := dialer.DialContext(s.t.Context(), strings.Replace(s.url, "http", "ws", 1)+"/ws/v1/sales/"+sale, nil)
 	if err != nil {
 		s.t.Fatalf("connect: %v", err)
 	}
 	_ = resp.Body.Close()
 	s.t.Cleanup(func() { _ = ws.Close() })
-	if err := ws.WriteJSON(object{"type": "hello", "token": tokenOf(s.t, user)}); err != nil {
-		s.t.Fatalf("say hello: %v", err)
-	}
 	return ws
 }
 

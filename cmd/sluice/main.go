@@ -61,6 +61,7 @@ type cli struct {
 // usageError is a mistake in the command line that kong cannot see by itself.
 type usageError struct{ message string }
 
+// Error is the sentence.
 func (e *usageError) Error() string { return e.message }
 
 // usagef makes a usageError.

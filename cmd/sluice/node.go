@@ -325,6 +325,7 @@ func awaitRow(ctx context.Context, notifier *worker.Notifier, order queue.Order)
 // auditor makes the report of package worker an answer of package server, which does not know its type.
 type auditor struct{ *worker.Auditor }
 
+// Audit implements [server.Auditor].
 func (a auditor) Audit(ctx context.Context, sale string) (any, error) {
 	return a.Auditor.Audit(ctx, sale)
 }
@@ -332,12 +333,14 @@ func (a auditor) Audit(ctx context.Context, sale string) (any, error) {
 // auditLog keeps the changes of package server in the store, which does not know its type.
 type auditLog struct{ store *worker.Store }
 
+// Log implements [server.AuditLog].
 func (l auditLog) Log(ctx context.Context, c server.Change) error {
 	return l.store.LogChange(ctx, worker.Change{
 		At: c.At, Who: c.Who + " from " + c.Address, Action: c.Action, Sale: c.Sale, Before: c.Before, After: c.After,
 	})
 }
 
+// Entries implements [server.AuditLog].
 func (l auditLog) Entries(ctx context.Context, sale string, before int64, limit int) ([]server.LogEntry, error) {
 	changes, err := l.store.Changes(ctx, sale, before, limit)
 	entries := make([]server.LogEntry, len(changes))

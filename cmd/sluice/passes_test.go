@@ -48,14 +48,7 @@ type caller struct {
 // call has a shopper come and be called.
 func (s *site) call(sale, user string) *caller {
 	s.t.Helper()
-	dialer := websocket.Dialer{Subprotocols: []string{"sluice.v1"}, HandshakeTimeout: longest}
-	conn, resp, err := dialer.DialContext(s.t.Context(), "ws://"+s.address()+"/ws/v1/sales/"+sale, nil)
-	if err != nil {
-		s.t.Fatal(err)
-	}
-	resp.Body.Close()
-	s.t.Cleanup(func() { conn.Close() })
-	c := &caller{site: s, sale: sale, user: user, conn: conn}
+	c := &caller{site: s, sale: sale, user: user, conn: s.dial(sale, nil)}
 	c.hello()
 	c.pass, _ = c.hear("turn")["pass"].(string)
 	return c

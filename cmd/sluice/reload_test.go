@@ -279,9 +279,8 @@ func TestAFileOfSettingsStandsBehindTheCommandLine(t *testing.T) {
 		"secret: {a: b}":                     "line 1: secret: give a value",
 		"\norigins: ['https://a.example,https://b']": "line 2: origins: a list must have plain values",
 		"limit-user: many":                           "limit-user",
-		"users: 5\nadmin-token: *hunter2":            "is no YAML: line 2\n",
-		"users: 5\nadmin-token: @hunter2":            "is no YAML: line 2\n",
-		"conns-seat: 0":                              "--conns-seat 0: give 1 or more",
+		"users: 5\nadmin-token: *hunter2":            "is no YAML: line 2 (",
+		"users: 5\nadmin-token: @hunter2":            "is no YAML: line 2 (",
 		"conns-seat: many":                           "conns-seat",
 	} {
 		if code, said := doctor(text); code != exitUsage || !strings.Contains(said, wrong) {
@@ -320,15 +319,32 @@ func TestAFileOfSettingsStandsBehindTheCommandLine(t *testing.T) {
 	}
 
 	// A value and a file with it are one setting.
-	for _, aside := range []string{"secret-file: /nowhere", "secret: " + secretOf("f")} {
-		text := aside + "\nadmin-token: " + secretOf("o")
-		for _, args := range [][]string{{"--secret", secretOf("c")}, {"--secret-file", file}} {
-			if _, said := doctor(text, args...); strings.Contains(said, "both given") || strings.Contains(said, "/nowhere") {
-				t.Errorf("%s goes beside %s: %s", aside, args[0], said)
+	elsewhere := filepath.Join(t.TempDir(), "secret")
+	if err := os.WriteFile(elsewhere, []byte(secretOf("e")), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	aside := func(config string, variables []string, args ...string) string {
+		if err := os.WriteFile(file, []byte(config), 0o600); err != nil {
+			t.Fatal(err)
+		}
+		p := beginWith(t, append([]string{"SLUICE_SECRET=", "SLUICE_CONFIG=" + file}, variables...), append([]string{"doctor", "--all"}, args...)...)
+		<-p.done
+		return p.out.String()
+	}
+	long := "secret: the first is long enough"
+	for _, config := range []string{"secret-file: /nowhere", "secret: short"} {
+		for _, given := range []struct{ variables, args []string }{
+			{variables: []string{"SLUICE_SECRET=" + secretOf("v")}},
+			{variables: []string{"SLUICE_SECRET_FILE=" + elsewhere}},
+			{args: []string{"--secret", secretOf("c")}},
+			{args: []string{"--secret-file", elsewhere}},
+		} {
+			if said := aside(config, given.variables, given.args...); !strings.Contains(said, long) {
+				t.Errorf("%s beside %+v: %s", config, given, said)
 			}
 		}
 	}
-	if _, said := doctor("secret-file: /nowhere\nsecret: " + secretOf("f")); !strings.Contains(said, "or the file of --config): keep one") {
+	if said := aside("secret-file: /nowhere\nsecret: short", nil); !strings.Contains(said, "or the file of --config): keep one") {
 		t.Errorf("both in the file: %s", said)
 	}
 }

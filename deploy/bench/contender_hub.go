@@ -30,6 +30,7 @@ func (o *ourHub) broadcast(message []byte) { o.hub.Broadcast("sale", hub.NewFram
 // silent hears and ignores.
 type silent struct{}
 
+// Hello, Message and Closed implement [hub.Handler].
 func (silent) Hello(*hub.Session, []byte)   {}
 func (silent) Message(*hub.Session, []byte) {}
 func (silent) Closed(*hub.Session)          {}

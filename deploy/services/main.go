@@ -51,6 +51,7 @@ func watchParent(parent int, signals chan<- os.Signal) {
 // interrupted is the error of a run that a signal ended.
 type interrupted struct{ signal syscall.Signal }
 
+// Error names the signal.
 func (e interrupted) Error() string { return "ended by signal: " + e.signal.String() }
 
 // run is the whole program; it returns the exit code. Whatever happens, it returns after all it started is stopped.
