@@ -1,6 +1,7 @@
 package main
 
 import (
+	"fmt"
 	"net/url"
 	"strings"
 	"testing"
@@ -93,4 +94,41 @@ func TestADatabaseThatTakesNoWritesIsRefusedAtTheStart(t *testing.T) {
 			t.Errorf("%s said %q", line[0], said)
 		}
 	}
+}
+
+func TestAnOrderWaitsWhileItsDatabaseTakesNoWrites(t *testing.T) {
+	t.Parallel()
+	g := newGround(t, "postgres")
+	s := open(t, append([]string{"--no-worker"}, g.flags...)...)
+	w := begin(t, append([]string{"worker", "--ops-listen", "127.0.0.1:0"}, g.flags...)...)
+	sale := freshID()
+	s.apply(saleFile(t, sale, 5, fmt.Sprintf(heldSale, "1h")))
+	s.buy(sale, "ann")
+
+	// It becomes a replica: what is connected is cut off, and whoever comes finds that nothing can be written.
+	admin, err := g.rows.Conn(t.Context())
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer admin.Close()
+	demote := func(on bool) {
+		t.Helper()
+		for _, statement := range []string{
+			"SET default_transaction_read_only = off", // of this session
+			fmt.Sprintf("DO $$ BEGIN EXECUTE format('ALTER DATABASE %%I SET default_transaction_read_only = %t', current_database()); END $$", on),
+			"SELECT pg_terminate_backend(pid) FROM pg_stat_activity WHERE datname = current_database() AND pid <> pg_backend_pid()",
+		} {
+			if _, err := admin.ExecContext(t.Context(), statement); err != nil {
+				t.Fatal(err)
+			}
+		}
+	}
+	demote(true)
+	result, order := s.grab(sale, "bob")
+	want(t, "what bob's grab comes to", result, "success")
+	w.says(`(read-only transaction)`)
+	want(t, "bob's order meanwhile", s.status("bob", order), "reserved")
+	demote(false)
+	eventually(t, "bob's order is confirmed", func() bool { return s.status("bob", order) == "confirmed" })
+	g.wantBuyers(sale, 2)
 }
