@@ -141,6 +141,9 @@ export function isLive(order: Order): boolean {
 }
 
 /** Close codes after which coming back would change nothing. */
+/** The close code of a token that is not valid: the user's, or that of the seat. */
+export const BAD_TOKEN = 4401;
+
 export function isFinal(code: number): boolean {
   return (code >= 4400 && code <= 4407) || code === 4409;
 }

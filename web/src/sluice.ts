@@ -1,7 +1,7 @@
 import { Backoff, SETTLED_MS } from "./backoff.ts";
 import { changeOrder } from "./cashier.ts";
 import { Clock } from "./clock.ts";
-import { type Frame, isFinal, isLive, type Order } from "./protocol.ts";
+import { BAD_TOKEN, type Frame, isFinal, isLive, type Order } from "./protocol.ts";
 import { type Change, initial, inLine, type Request, reduce, type State } from "./state.ts";
 
 export { reduce, type State, type View } from "./state.ts";
@@ -50,6 +50,7 @@ export class Sluice {
   #heardAt = 0;
   #movingUntil = 0; // when to come back, as the server asked for; 0 = it did not
   #leaving = false;
+  #seatless = false; // the seat that is kept was not taken, so it is tried without
   readonly #timers = new Map<string, ReturnType<typeof setTimeout>>();
 
   readonly #options: Options;
@@ -171,7 +172,7 @@ export class Sluice {
   #hello(): void {
     const { token, code, challenge, load } = this.#options;
     const { seat, order } = load();
-    this.#send({ type: "hello", token, seat, order, code, challenge });
+    this.#send({ type: "hello", token, seat: this.#seatless ? undefined : seat, order, code, challenge });
   }
 
   #receive(text: string): void {
@@ -203,6 +204,7 @@ export class Sluice {
       case "welcome":
         this.#clear("welcome");
         this.#clear("hello");
+        this.#seatless = false;
         if (before.link !== "open") this.#openedAt = performance.now();
         if (frame.seat) this.#options.save({ ...this.#options.load(), seat: frame.seat, left: undefined });
         if (this.#leaving) this.#send({ type: "leave" });
@@ -274,6 +276,11 @@ export class Sluice {
     this.#clear("grab"); // it is sent again with the next welcome
     if (this.#leaving && code === 1000) {
       this.#gone();
+      return;
+    }
+    if (code === BAD_TOKEN && !this.#seatless && this.#options.load().seat) {
+      this.#seatless = true; // an operator who has changed the secret voids seats and not always users, who are known without
+      this.#connect();
       return;
     }
     if (isFinal(code)) {

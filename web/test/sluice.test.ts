@@ -144,7 +144,7 @@ describe("coming back", () => {
   });
 
   it("is over for codes that coming back would not change, and only for those", () => {
-    for (const code of [4400, 4401, 4403, 4404, 4407, 4409]) {
+    for (const code of [4400, 4403, 4404, 4407, 4409]) {
       const s = shopper().arrive(queued());
       s.socket.hangUp(code, "why");
       expect(s.view).toEqual({ name: "refused", code, reason: "why" });
@@ -156,6 +156,33 @@ describe("coming back", () => {
       expect(s.view.name, String(code)).toBe("queued");
       expect(s.comeBack(), String(code)).toBe(1);
     }
+  });
+
+  it("tries once without a seat that is not taken, and is over when it is the sign-in that is not", () => {
+    const s = shopper().arrive(queued());
+    s.socket.hangUp(1012);
+    s.comeBack();
+    s.socket.accept();
+    s.socket.hangUp(4401, "the seat token is not valid");
+    expect(s.view.name).toBe("queued");
+    s.socket.accept();
+    expect(s.socket.sent).toEqual([{ type: "hello", token: "token" }]);
+    s.socket.say(welcome({ seat: "seat-2" }), queued());
+    expect(s.kept.memory.seat).toBe("seat-2");
+
+    s.socket.hangUp(4401, "why");
+    s.socket.accept();
+    expect(s.socket.sent).toEqual([{ type: "hello", token: "token" }]);
+    s.socket.hangUp(4401, "why");
+    expect(s.view).toEqual({ name: "refused", code: 4401, reason: "why" });
+    expect(s.comeBack(120_000)).toBe(0);
+    expect(s.kept.memory.seat).toBe("seat-2");
+
+    const fresh = shopper();
+    fresh.client.start();
+    fresh.socket.accept();
+    fresh.socket.hangUp(4401, "why");
+    expect(fresh.view.name).toBe("refused");
   });
 
   it("comes back when a draining node said, whether it was hung up on or not", () => {

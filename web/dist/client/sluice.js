@@ -332,42 +332,43 @@ var T = 15e3, E = 12e3, D = 1e4, O = class {
 	#i = 0;
 	#a = 0;
 	#o = !1;
-	#s = /* @__PURE__ */ new Map();
-	#c;
+	#s = !1;
+	#c = /* @__PURE__ */ new Map();
+	#l;
 	constructor(t) {
-		this.#c = { ...t }, this.clock = t.clock ?? new i(), this.#t = t.random ?? Math.random, this.#e = new e(this.#t);
+		this.#l = { ...t }, this.clock = t.clock ?? new i(), this.#t = t.random ?? Math.random, this.#e = new e(this.#t);
 	}
 	start() {
-		this.#c.load().left ? this.#S({
+		this.#l.load().left ? this.#C({
 			...this.state,
 			view: { name: "left" }
-		}) : this.#u();
+		}) : this.#d();
 	}
 	stop() {
-		this.#x(), this.#T(), this.#S({
+		this.#S(), this.#E(), this.#C({
 			...this.state,
 			link: "closed"
 		});
 	}
-	join(e = this.#c.code, t) {
-		Object.assign(this.#c, {
+	join(e = this.#l.code, t) {
+		Object.assign(this.#l, {
 			code: e,
 			challenge: t
-		}), this.#o = !1, this.#c.save({}), this.#S({
+		}), this.#o = !1, this.#l.save({}), this.#C({
 			...this.state,
 			view: { name: "connecting" },
 			number: void 0,
 			notice: void 0,
 			pending: void 0
-		}), this.state.link === "open" ? this.#d() : this.#u();
+		}), this.state.link === "open" ? this.#f() : this.#d();
 	}
 	leave() {
-		this.#o = !0, this.#b({ type: "leave" });
+		this.#o = !0, this.#x({ type: "leave" });
 	}
 	grab(e, t) {
 		if (this.state.pending) return;
-		let n = (this.#c.newId ?? (() => crypto.randomUUID()))();
-		this.#S({
+		let n = (this.#l.newId ?? (() => crypto.randomUUID()))();
+		this.#C({
 			...this.state,
 			pending: {
 				id: n,
@@ -375,71 +376,71 @@ var T = 15e3, E = 12e3, D = 1e4, O = class {
 				qty: t
 			},
 			notice: void 0
-		}), this.#_();
+		}), this.#v();
 	}
 	pay() {
-		return this.#l("pay");
+		return this.#u("pay");
 	}
 	cancel() {
-		return this.#l("cancel");
+		return this.#u("cancel");
 	}
 	recheck() {
-		this.state.link === "waiting" ? this.#C("reconnect", this.#t() * 1e3, () => this.#u()) : this.state.link === "open" && performance.now() - this.#i > D && (this.#d(), this.#C("welcome", T, () => this.#v(0, "")));
+		this.state.link === "waiting" ? this.#w("reconnect", this.#t() * 1e3, () => this.#d()) : this.state.link === "open" && performance.now() - this.#i > D && (this.#f(), this.#w("welcome", T, () => this.#y(0, "")));
 	}
-	async #l(e) {
+	async #u(e) {
 		let { view: t, changing: n } = this.state;
 		if (t.name !== "order" || n) return;
-		this.#S({
+		this.#C({
 			...this.state,
 			changing: e,
 			notice: void 0
 		});
-		let i = await r(this.#c.api ?? `${new URL(this.#c.url.replace(/^ws/, "http")).origin}/api/v1`, this.#c.token, t.order, e), a = {
+		let i = await r(this.#l.api ?? `${new URL(this.#l.url.replace(/^ws/, "http")).origin}/api/v1`, this.#l.token, t.order, e), a = {
 			...this.state,
 			changing: void 0
 		};
-		a.view.name !== "order" || a.view.order.id !== t.order.id ? this.#S(a) : i === "unanswered" ? this.#S({
+		a.view.name !== "order" || a.view.order.id !== t.order.id ? this.#C(a) : i === "unanswered" ? this.#C({
 			...a,
 			notice: { kind: "unanswered" }
-		}) : i === "refused" ? this.#S({
+		}) : i === "refused" ? this.#C({
 			...a,
 			notice: {
 				kind: "error",
 				code: e,
 				msg: ""
 			}
-		}) : (this.#p(i), this.#S(c(a, {
+		}) : (this.#m(i), this.#C(c(a, {
 			type: "order",
 			at: a.at,
 			order: i
 		})));
 	}
-	#u() {
-		this.#x(), this.#w("reconnect"), this.#S({
+	#d() {
+		this.#S(), this.#T("reconnect"), this.#C({
 			...this.state,
 			link: "connecting"
 		});
-		let e = (this.#c.open ?? ((e, t) => new WebSocket(e, t)))(this.#c.url, "sluice.v1");
-		this.#n = e, this.#C("welcome", T, () => this.#v(0, "")), e.onopen = () => {
-			e === this.#n && this.#d();
+		let e = (this.#l.open ?? ((e, t) => new WebSocket(e, t)))(this.#l.url, "sluice.v1");
+		this.#n = e, this.#w("welcome", T, () => this.#y(0, "")), e.onopen = () => {
+			e === this.#n && this.#f();
 		}, e.onmessage = (t) => {
-			e === this.#n && this.#f(String(t.data));
+			e === this.#n && this.#p(String(t.data));
 		}, e.onclose = (t) => {
-			e === this.#n && this.#v(t.code, t.reason);
+			e === this.#n && this.#y(t.code, t.reason);
 		};
 	}
-	#d() {
-		let { token: e, code: t, challenge: n, load: r } = this.#c, { seat: i, order: a } = r();
-		this.#b({
+	#f() {
+		let { token: e, code: t, challenge: n, load: r } = this.#l, { seat: i, order: a } = r();
+		this.#x({
 			type: "hello",
 			token: e,
-			seat: i,
+			seat: this.#s ? void 0 : i,
 			order: a,
 			code: t,
 			challenge: n
 		});
 	}
-	#f(e) {
+	#p(e) {
 		let t;
 		try {
 			t = JSON.parse(e);
@@ -448,76 +449,80 @@ var T = 15e3, E = 12e3, D = 1e4, O = class {
 		}
 		this.#i = performance.now(), t.type === "welcome" && this.clock.reset(), t.type !== "error" && t.type !== "limited" && t.type !== "moving" && this.clock.sample(t.at);
 		let n = this.state;
-		this.#S(c(n, t)), this.#m(t, n), this.state.pending || this.#w("grab");
+		this.#C(c(n, t)), this.#h(t, n), this.state.pending || this.#T("grab");
 	}
-	#p(e) {
-		let t = this.#c.load();
-		(a(e) || !t.order) && this.#c.save({
+	#m(e) {
+		let t = this.#l.load();
+		(a(e) || !t.order) && this.#l.save({
 			...t,
 			order: e.id
 		});
 	}
-	#m(e, t) {
+	#h(e, t) {
 		switch (e.type) {
 			case "welcome":
-				this.#w("welcome"), this.#w("hello"), t.link !== "open" && (this.#r = performance.now()), e.seat && this.#c.save({
-					...this.#c.load(),
+				this.#T("welcome"), this.#T("hello"), this.#s = !1, t.link !== "open" && (this.#r = performance.now()), e.seat && this.#l.save({
+					...this.#l.load(),
 					seat: e.seat,
 					left: void 0
-				}), this.#o && this.#b({ type: "leave" }), this.state.pending && this.#_();
+				}), this.#o && this.#x({ type: "leave" }), this.state.pending && this.#v();
 				break;
 			case "none":
-				this.#o ? this.#y() : this.state.view.name === "scheduled" && this.#g(this.state.view.joinsAt);
+				this.#o ? this.#b() : this.state.view.name === "scheduled" && this.#_(this.state.view.joinsAt);
 				break;
 			case "missed":
-				this.#o && this.#y();
+				this.#o && this.#b();
 				break;
 			case "lobby":
 			case "queued":
 			case "turn":
-				t.view.name === "order" && !t.fresh && this.state.view.name !== "order" && this.#c.save({
-					...this.#c.load(),
+				t.view.name === "order" && !t.fresh && this.state.view.name !== "order" && this.#l.save({
+					...this.#l.load(),
 					order: void 0
 				});
 				break;
 			case "success":
 			case "already":
 			case "order":
-				h(this.state) ? this.#c.save({
-					...this.#c.load(),
+				h(this.state) ? this.#l.save({
+					...this.#l.load(),
 					order: void 0
-				}) : this.#p(e.order);
+				}) : this.#m(e.order);
 				break;
 			case "limited":
-				this.#h(e.id, e.retry_after_ms);
+				this.#g(e.id, e.retry_after_ms);
 				break;
 			case "error":
-				(e.code === "unavailable" || e.retry_after_ms) && this.#h(e.id, e.retry_after_ms ?? 1e3);
+				(e.code === "unavailable" || e.retry_after_ms) && this.#g(e.id, e.retry_after_ms ?? 1e3);
 				break;
-			case "moving": this.#a = performance.now() + e.retry_in_ms, this.#C("reconnect", e.retry_in_ms, () => this.#u());
+			case "moving": this.#a = performance.now() + e.retry_in_ms, this.#w("reconnect", e.retry_in_ms, () => this.#d());
 		}
 	}
-	#h(e, t) {
-		e === void 0 ? this.#C("hello", t, () => this.#d()) : e === this.state.pending?.id && this.#C("grab", t, () => this.#_());
+	#g(e, t) {
+		e === void 0 ? this.#w("hello", t, () => this.#f()) : e === this.state.pending?.id && this.#w("grab", t, () => this.#v());
 	}
-	#g(e) {
+	#_(e) {
 		let t = Math.max(0, e - this.clock.now());
-		this.#C("hello", Math.min(t, 2 ** 31 - 4e3) + this.#t() * 3e3, () => this.#d());
+		this.#w("hello", Math.min(t, 2 ** 31 - 4e3) + this.#t() * 3e3, () => this.#f());
 	}
-	#_() {
+	#v() {
 		let e = this.state.pending;
-		e && (this.#b({
+		e && (this.#x({
 			type: "grab",
 			...e
-		}), this.#C("grab", E, () => this.#_()));
+		}), this.#w("grab", E, () => this.#v()));
 	}
-	#v(e, t) {
-		if (this.#x(), this.#w("welcome"), this.#w("hello"), this.#w("grab"), this.#o && e === 1e3) {
-			this.#y();
+	#y(e, t) {
+		if (this.#S(), this.#T("welcome"), this.#T("hello"), this.#T("grab"), this.#o && e === 1e3) {
+			this.#b();
+			return;
+		}
+		if (e === 4401 && !this.#s && this.#l.load().seat) {
+			this.#s = !0, this.#d();
 			return;
 		}
 		if (o(e)) {
-			this.#T(), this.#S({
+			this.#E(), this.#C({
 				...this.state,
 				link: "closed",
 				pending: void 0,
@@ -531,13 +536,13 @@ var T = 15e3, E = 12e3, D = 1e4, O = class {
 		}
 		this.#r > 0 && performance.now() - this.#r >= 6e4 && this.#e.reset(), this.#r = 0;
 		let n = this.#a - performance.now();
-		this.#a = 0, this.#S({
+		this.#a = 0, this.#C({
 			...this.state,
 			link: "waiting"
-		}), this.#C("reconnect", n > 0 ? n : this.#e.next(), () => this.#u());
+		}), this.#w("reconnect", n > 0 ? n : this.#e.next(), () => this.#d());
 	}
-	#y() {
-		this.#o = !1, this.#x(), this.#T(), this.#c.save({ left: !0 }), this.#S({
+	#b() {
+		this.#o = !1, this.#S(), this.#E(), this.#l.save({ left: !0 }), this.#C({
 			...this.state,
 			link: "idle",
 			number: void 0,
@@ -545,26 +550,26 @@ var T = 15e3, E = 12e3, D = 1e4, O = class {
 			view: { name: "left" }
 		});
 	}
-	#b(e) {
+	#x(e) {
 		this.#n?.readyState === 1 && this.#n.send(JSON.stringify(e));
 	}
-	#x() {
+	#S() {
 		let e = this.#n;
 		this.#n = void 0, e && (e.onopen = e.onmessage = e.onclose = null, e.close());
 	}
-	#S(e) {
-		e !== this.state && (this.state = e, this.#c.onState(e));
+	#C(e) {
+		e !== this.state && (this.state = e, this.#l.onState(e));
 	}
-	#C(e, t, n) {
-		this.#w(e), this.#s.set(e, setTimeout(() => {
-			this.#s.delete(e), n();
+	#w(e, t, n) {
+		this.#T(e), this.#c.set(e, setTimeout(() => {
+			this.#c.delete(e), n();
 		}, t));
 	}
-	#w(e) {
-		clearTimeout(this.#s.get(e)), this.#s.delete(e);
+	#T(e) {
+		clearTimeout(this.#c.get(e)), this.#c.delete(e);
 	}
-	#T() {
-		for (let e of [...this.#s.keys()]) this.#w(e);
+	#E() {
+		for (let e of [...this.#c.keys()]) this.#T(e);
 	}
 };
 export { O as Sluice, c as reduce };
