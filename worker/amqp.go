@@ -27,10 +27,13 @@ const (
 	heartbeat = 3 * time.Second
 	// confirmTimeout is how long a confirm may take while no alarm is raised. After that the session is given up.
 	confirmTimeout = 10 * time.Second
-	// refusalTimeout is how long a session may refuse what is published since it took something last. After that it is
-	// given up; how soon one is that has taken nothing says [publishSession.nextPatience], up to longestPatience.
-	refusalTimeout  = time.Second
-	longestPatience = 30 * time.Second
+	// refusalTimeout is how long a session that has taken something may then refuse whatever comes. After that it is
+	// given up.
+	refusalTimeout = time.Second
+	// vainSessions is how many sessions that took nothing are given up one after the other at their first refusal; an election
+	// takes less than so many need. Each one after them may refuse for fullPatience.
+	vainSessions = 8
+	fullPatience = 5 * time.Second
 	// publishSlots is how many messages of all relays together may be unconfirmed.
 	publishSlots = 2048
 )
@@ -190,7 +193,7 @@ func (a *AMQP) publishing(ctx context.Context) (*publishSession, error) {
 	}
 	conn, err := a.dial(ctx, "relay")
 	if err == nil {
-		a.session, err = newPublishSession(conn, a.confirmTimeout, a.session.nextPatience(), a.opts.Logger)
+		a.session, err = newPublishSession(conn, a.confirmTimeout, a.session.vain(), a.opts.Logger)
 	}
 	a.failure, a.failedAt = err, time.Now()
 	if err != nil {
@@ -235,9 +238,13 @@ func (a *AMQP) Ping(ctx context.Context) error {
 	}()
 	select {
 	case err := <-answer:
+		var away *queue.Away
+		if err != nil && !errors.As(err, &away) {
+			err = a.nodes.away(err.Error(), "see what sluice doctor says of it", err)
+		}
 		return err
 	case <-ctx.Done():
-		return a.nodes.silent(ctx.Err())
+		return a.nodes.away("no connection in time", "start it, or correct --amqp-url", ctx.Err())
 	}
 }
 

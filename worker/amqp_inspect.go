@@ -28,7 +28,7 @@ type QueueFacts struct {
 }
 
 // Inspect asks a node of RabbitMQ about itself and about the queues of orders, makes none of them, and tries whether the other
-// nodes answer. It blocks for dialTimeout at most, for each node that is away.
+// nodes answer. It blocks for twice dialTimeout at most, for each node that is away.
 func (a *AMQP) Inspect(ctx context.Context) (BrokerFacts, error) {
 	var f BrokerFacts
 	l, err := a.dialAnd(ctx, "doctor", func(conn *amqp.Connection) error {

@@ -70,13 +70,13 @@ func (n *amqpNodes) others(try func(url string) error) []error {
 	return errs
 }
 
-// silent is the error of nodes of which none has answered yet.
-func (n *amqpNodes) silent(err error) error {
+// away is the error of all of them together.
+func (n *amqpNodes) away(why, do string, err error) error {
 	names := make([]string, len(n.all))
 	for i, node := range n.all {
 		names[i] = node.name
 	}
-	return &queue.Away{What: "RabbitMQ", Where: strings.Join(names, ", "), Why: "no answer in time", Do: "start it, or correct --amqp-url", Err: err}
+	return &queue.Away{What: "RabbitMQ", Where: strings.Join(names, ", "), Why: why, Do: do, Err: err}
 }
 
 // dial tries one node after the other until one is connected to, which is the first to be tried from then on. With several

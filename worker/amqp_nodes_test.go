@@ -122,7 +122,7 @@ func TestAMQPPingWaitsForNobodyElse(t *testing.T) {
 	ctx, cancel := context.WithTimeout(t.Context(), time.Millisecond)
 	defer cancel()
 	var away *queue.Away
-	if err := broker.Ping(ctx); !errors.As(err, &away) || strings.Count(away.Where, at) != 2 || away.Why != "no answer in time" || strings.Contains(away.Error(), "hush") {
+	if err := broker.Ping(ctx); !errors.As(err, &away) || strings.Count(away.Where, at) != 2 || away.Why != "no connection in time" || strings.Contains(away.Error(), "hush") {
 		t.Errorf("the error is %v", err)
 	}
 	select {

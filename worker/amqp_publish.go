@@ -15,12 +15,11 @@ import (
 // publishSession is one connection for publishing with confirms. Consumers have other connections, since RabbitMQ
 // reads nothing from one that publishes while an alarm is raised, not even acknowledgements.
 type publishSession struct {
-	conn    link
-	ch      *amqp.Channel
-	timeout time.Duration // how long a confirm may take
-	// patience is how long it may refuse from its beginning on. When it was given up for that, it was fruitless.
-	patience  time.Duration
-	fruitless atomic.Bool
+	conn      link
+	ch        *amqp.Channel
+	timeout   time.Duration // how long a confirm may take
+	before    int           // how many before it, in a row, were given up without having taken anything
+	fruitless atomic.Bool   // so was this one
 	log       *slog.Logger
 	slots     chan struct{} // one for each unsettled message
 	returns   chan amqp.Return
@@ -41,7 +40,7 @@ type unconfirmed struct {
 }
 
 // newPublishSession takes over a connection. It closes it on an error.
-func newPublishSession(conn link, timeout, patience time.Duration, log *slog.Logger) (*publishSession, error) {
+func newPublishSession(conn link, timeout time.Duration, before int, log *slog.Logger) (*publishSession, error) {
 	ch, err := conn.Channel()
 	if err == nil {
 		err = ch.Confirm(false)
@@ -51,12 +50,12 @@ func newPublishSession(conn link, timeout, patience time.Duration, log *slog.Log
 		return nil, fmt.Errorf("open a channel with confirms: %w", err)
 	}
 	s := &publishSession{
-		conn:     conn,
-		ch:       ch,
-		timeout:  timeout,
-		patience: patience,
-		log:      log,
-		slots:    make(chan struct{}, publishSlots),
+		conn:    conn,
+		ch:      ch,
+		timeout: timeout,
+		before:  before,
+		log:     log,
+		slots:   make(chan struct{}, publishSlots),
 		// Room for all that can be returned, so that the library's reader never waits for us.
 		returns: ch.NotifyReturn(make(chan amqp.Return, publishSlots)),
 		ended:   make(chan struct{}),
@@ -116,33 +115,51 @@ func (s *publishSession) publish(ctx context.Context, to string, message amqp.Pu
 	return nil
 }
 
-// nextPatience is that of the session after this one, which may be nil. A channel that refuses for ever is given up at once; but
-// when the next one refuses too, the queue is full, and more of them would only burden RabbitMQ: then it is 1, 2, 4 … 30 s.
-func (s *publishSession) nextPatience() time.Duration {
+// vain is how many sessions in a row, up to this one, which may be nil, were given up without having taken anything.
+func (s *publishSession) vain() int {
 	if s == nil || !s.fruitless.Load() {
 		return 0
 	}
-	return min(max(2*s.patience, refusalTimeout), longestPatience)
+	return s.before + 1
+}
+
+// patience is how long it may refuse when it has taken nothing. One that a lost leader left behind is replaced at once, as often as
+// it takes to elect the next; but when that goes on, the queue is full, and a session for each try would only burden RabbitMQ.
+func (s *publishSession) patience() time.Duration {
+	if s.before < vainSessions {
+		return 0
+	}
+	return fullPatience
 }
 
 // collect settles what was published. It ends when the session has, and everything is settled.
 func (s *publishSession) collect() {
 	returned := map[string]int{} // by message id; RabbitMQ returns a message first and confirms it then
-	began := time.Now()
-	taken, patience, given := began, s.patience, false // when it took something last, how long it may refuse then, and whether it has
+	var taken time.Time          // when a message was taken last; zero = none was
+	var refusing time.Time       // when the first was refused
+	given := false               // up
 	for message := range s.pending {
 		s.await(message, returned)
 		err := s.verdict(message, returned)
 		<-s.slots
-		if err == nil {
-			taken, patience = time.Now(), refusalTimeout
-		} else if errors.Is(err, errRefused) && !given && time.Since(taken) > patience {
+		switch {
+		case err == nil:
+			taken = time.Now()
+		case errors.Is(err, errRefused) && !given:
+			if refusing.IsZero() {
+				refusing = time.Now()
+			}
 			// The queue is full, or the channel has an outdated view of it: RabbitMQ 3.10 refuses for ever what comes
 			// on a channel that was used for the first time between the loss of the queue's leader and the election of
 			// the next. Another channel works.
-			given = true
-			s.fruitless.Store(taken.Equal(began))
-			go s.stop()
+			given = time.Since(taken) > refusalTimeout
+			if taken.IsZero() {
+				given = time.Since(refusing) >= s.patience()
+			}
+			if given {
+				s.fruitless.Store(taken.IsZero())
+				go s.stop()
+			}
 		}
 		message.settled(err)
 	}

@@ -173,18 +173,18 @@ func TestAMQPGivesUpASessionThatOnlyRefuses(t *testing.T) {
 	})
 	receive(t, "the end of the first session", sessions[0].ended)
 	// The first has taken something, and the second nothing.
-	for i, want := range []time.Duration{0, 0, refusalTimeout} {
-		if got := sessions[i].patience; got != want {
-			t.Errorf("session %d is given up after %s, want %s", i+1, got, want)
+	for i, want := range []int{0, 0, 1} {
+		if got := sessions[i].before; got != want {
+			t.Errorf("before session %d were %d in vain, want %d", i+1, got, want)
 		}
 	}
 
-	// One that has patience goes on, refused as it may be.
+	// After many of them one goes on for a while, refused as it may be.
 	conn, err := broker.dial(t.Context(), "test")
 	if err != nil {
 		t.Fatal(err)
 	}
-	patient, err := newPublishSession(conn, confirmTimeout, longestPatience, quiet)
+	patient, err := newPublishSession(conn, confirmTimeout, vainSessions, quiet)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -197,27 +197,8 @@ func TestAMQPGivesUpASessionThatOnlyRefuses(t *testing.T) {
 			t.Errorf("the full queue answered %v", err)
 		}
 	}
-	if !patient.alive() {
+	if patient.fruitless.Load() {
 		t.Error("a session with patience was given up")
-	}
-}
-
-func TestAMQPHasMorePatienceWithEachSessionThatOnlyRefused(t *testing.T) {
-	t.Parallel()
-	var before *publishSession
-	if got := before.nextPatience(); got != 0 {
-		t.Errorf("the first session has %s", got)
-	}
-	if got := (&publishSession{patience: time.Second}).nextPatience(); got != 0 {
-		t.Errorf("after one that took something, it is %s", got)
-	}
-	patience := time.Duration(0)
-	for _, want := range []time.Duration{1, 2, 4, 8, 16, 30, 30} {
-		before = &publishSession{patience: patience}
-		before.fruitless.Store(true)
-		if patience = before.nextPatience(); patience != want*time.Second {
-			t.Errorf("it is %s, want %d s", patience, want)
-		}
 	}
 }
 
