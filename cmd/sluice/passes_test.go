@@ -240,26 +240,37 @@ func newShops(t *testing.T, s *site, sale string) map[string]string {
 // startShops starts the examples of back ends with settings, "NAME=value".
 func startShops(t *testing.T, settings ...string) map[string]*process {
 	t.Helper()
+	shops := map[string]*process{}
+	for name, cmd := range shopCommands(t) {
+		shops[name] = startShop(t, name, cmd, settings...)
+	}
+	return shops
+}
+
+func startShop(t *testing.T, name string, cmd *exec.Cmd, settings ...string) *process {
+	t.Helper()
+	cmd.Env = append(append(os.Environ(), "PORT=0"), settings...)
+	return launch(t, "the shop "+name, cmd)
+}
+
+// shopCommands are what the examples of back ends are started by.
+func shopCommands(t *testing.T) map[string]*exec.Cmd {
+	t.Helper()
 	built := filepath.Join(t.TempDir(), "shop")
 	if out, err := exec.Command("go", "build", "-buildvcs=false", "-o", built, passExamples+"/go").CombinedOutput(); err != nil {
 		t.Fatalf("build the example in Go: %v\n%s", err, out)
 	}
-	backEnds := map[string]*exec.Cmd{
+	commands := map[string]*exec.Cmd{
 		"in Go":   exec.Command(built),
 		"in Node": exec.Command("node", passExamples+"/node/shop.mjs"),
 	}
 	// Java is no need of the other tests: this one runs where it is there.
 	if java, err := exec.LookPath("java"); err == nil {
 		if jars, _ := filepath.Glob("/usr/share/java/jackson-*.jar"); len(jars) > 0 {
-			backEnds["in Java"] = exec.Command(java, "-cp", strings.Join(jars, ":"), passExamples+"/java/Shop.java")
+			commands["in Java"] = exec.Command(java, "-cp", strings.Join(jars, ":"), passExamples+"/java/Shop.java")
 		}
 	}
-	shops := map[string]*process{}
-	for name, cmd := range backEnds {
-		cmd.Env = append(append(os.Environ(), "PORT=0"), settings...)
-		shops[name] = launch(t, "the shop "+name, cmd)
-	}
-	return shops
+	return commands
 }
 
 func TestAShopSaysWhyAPassIsRefused(t *testing.T) {
@@ -291,8 +302,9 @@ func TestAShopThatCannotReadKeysRefusesNobody(t *testing.T) {
 func TestAShopForgetsAKeyThatWasWithdrawn(t *testing.T) {
 	t.Parallel()
 	s, sale, pass := openWithTurn(t)
-	front := newFront(t, s)
-	for name, shop := range startShops(t, "SLUICE="+front.URL, "SALE="+sale, "KEYS_AGE=1") {
+	for name, cmd := range shopCommands(t) {
+		front := newFront(t, s)
+		shop := startShop(t, name, cmd, "SLUICE="+front.URL, "SALE="+sale, "KEYS_AGE=1")
 		at := shop.says(`listening on (\S+)`)
 		mustShow(t, "a key that is there, "+name, at, pass, http.StatusOK, shopUser)
 		front.away.Store(true)
@@ -301,7 +313,6 @@ func TestAShopForgetsAKeyThatWasWithdrawn(t *testing.T) {
 		front.others.Store(true)
 		front.away.Store(false)
 		eventually(t, "a key that is not there any more, "+name, func() bool { return statusOf(t.Context(), at, pass) == http.StatusUnauthorized })
-		front.others.Store(false)
 	}
 }
 

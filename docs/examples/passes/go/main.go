@@ -205,8 +205,8 @@ func main() {
 		refusals: rate.Sometimes{Interval: time.Second}, // or strangers could fill the log
 	}
 	seconds, err := strconv.Atoi(setting("KEYS_AGE", "300"))
-	if err != nil || seconds < 1 {
-		log.Fatal("KEYS_AGE must be a number of seconds, 1 or more")
+	if err != nil || seconds < 1 || seconds > 86400 {
+		log.Fatal("KEYS_AGE must be 1 to 86400 seconds")
 	}
 	go v.keys.refresh(time.Duration(seconds) * time.Second)
 	listener, err := net.Listen("tcp", "127.0.0.1:"+setting("PORT", "3000"))

@@ -7,6 +7,7 @@ import java.net.InetSocketAddress;
 import java.net.URI;
 import java.net.http.HttpClient;
 import java.net.http.HttpRequest;
+import java.net.http.HttpResponse;
 import java.net.http.HttpResponse.BodyHandlers;
 import java.nio.charset.StandardCharsets;
 import java.security.GeneralSecurityException;
@@ -20,9 +21,11 @@ import java.util.HashMap;
 import java.util.HexFormat;
 import java.util.Map;
 import java.util.concurrent.CompletableFuture;
+import java.util.concurrent.ExecutionException;
 import java.util.concurrent.Executors;
 import java.util.concurrent.ScheduledExecutorService;
 import java.util.concurrent.TimeUnit;
+import java.util.concurrent.TimeoutException;
 
 /**
  * The back end of a shop that serves only those who hold a pass of a sale of Sluice. It verifies passes by itself, with what
@@ -143,12 +146,19 @@ public final class Shop {
         private final URI at;
         private final HttpClient client = HttpClient.newBuilder().connectTimeout(Duration.ofSeconds(5)).build();
         // One reads at a time: an answer of before must not replace that of afterwards.
-        private final ScheduledExecutorService reader = Executors.newSingleThreadScheduledExecutor();
+        private final ScheduledExecutorService reader = Executors.newSingleThreadScheduledExecutor(task -> {
+            Thread thread = new Thread(task);
+            thread.setDaemon(true); // it is not what the shop runs for
+            return thread;
+        });
         private Map<String, PublicKey> known = Map.of();
         private long next = System.nanoTime(); // before which they are not read again
         private CompletableFuture<Map<String, PublicKey>> reading; // one for all who wait for it
 
         Keys(URI at, int age) {
+            if (age < 1 || age > 86400) {
+                throw new IllegalArgumentException("KEYS_AGE must be 1 to 86400 seconds");
+            }
             this.at = at;
             // While they cannot be read, those that are known count.
             reader.scheduleWithFixedDelay(this::readAgain, age, age, TimeUnit.SECONDS);
@@ -195,7 +205,16 @@ public final class Shop {
         }
 
         private Map<String, PublicKey> fetch() throws Exception {
-            var answer = client.send(HttpRequest.newBuilder(at).timeout(Duration.ofSeconds(5)).build(), BodyHandlers.ofString());
+            var asked = client.sendAsync(HttpRequest.newBuilder(at).build(), BodyHandlers.ofString());
+            HttpResponse<String> answer;
+            try {
+                answer = asked.get(5, TimeUnit.SECONDS); // the timeout of a request would not count for its body
+            } catch (TimeoutException e) {
+                asked.cancel(true);
+                throw new IOException("no answer within 5 s");
+            } catch (ExecutionException e) {
+                throw e.getCause() instanceof Exception cause ? cause : e;
+            }
             if (answer.statusCode() != 200) {
                 throw new IOException("the answer is " + answer.statusCode());
             }

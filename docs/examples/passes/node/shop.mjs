@@ -114,7 +114,7 @@ const server = createServer(async (request, answer) => {
   }
 });
 
-if (!(Number(KEYS_AGE) >= 1)) throw new Error("KEYS_AGE must be a number of seconds, 1 or more");
+if (!(Number(KEYS_AGE) >= 1 && Number(KEYS_AGE) <= 86_400)) throw new Error("KEYS_AGE must be 1 to 86400 seconds");
 setInterval(readAgain, Number(KEYS_AGE) * 1000);
 
 server.listen(Number(PORT), "127.0.0.1", () => {
