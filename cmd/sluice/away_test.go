@@ -5,6 +5,7 @@ import (
 	"net/url"
 	"strings"
 	"testing"
+	"time"
 
 	"sluice/doctor"
 )
@@ -111,8 +112,12 @@ func TestAnOrderWaitsWhileItsDatabaseTakesNoWrites(t *testing.T) {
 		t.Fatal(err)
 	}
 	defer admin.Close()
+	var before time.Time
 	demote := func(on bool) {
 		t.Helper()
+		if err := admin.QueryRowContext(t.Context(), "SELECT clock_timestamp()").Scan(&before); err != nil {
+			t.Fatal(err)
+		}
 		for _, statement := range []string{
 			"SET default_transaction_read_only = off", // of this session
 			fmt.Sprintf("DO $$ BEGIN EXECUTE format('ALTER DATABASE %%I SET default_transaction_read_only = %t', current_database()); END $$", on),
@@ -126,8 +131,17 @@ func TestAnOrderWaitsWhileItsDatabaseTakesNoWrites(t *testing.T) {
 	demote(true)
 	result, order := s.grab(sale, "bob")
 	want(t, "what bob's grab comes to", result, "success")
-	w.says(`(read-only transaction)`)
-	want(t, "bob's order meanwhile", s.status("bob", order), "reserved")
+	w.says(`(cannot write orders)`)
+	eventually(t, "writing is tried on a new connection, and given up", func() bool {
+		tried := false
+		err := admin.QueryRowContext(t.Context(), "SELECT EXISTS (SELECT FROM pg_stat_activity WHERE datname = current_database()"+
+			" AND pid <> pg_backend_pid() AND backend_start > $1 AND query ILIKE 'rollback%')", before).Scan(&tried)
+		if err != nil {
+			t.Fatal(err)
+		}
+		return tried
+	})
+	eventually(t, "bob's order is as it was", func() bool { return s.status("bob", order) == "reserved" })
 	demote(false)
 	eventually(t, "bob's order is confirmed", func() bool { return s.status("bob", order) == "confirmed" })
 	g.wantBuyers(sale, 2)

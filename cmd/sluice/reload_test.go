@@ -1,6 +1,7 @@
 package main
 
 import (
+	"errors"
 	"fmt"
 	"net"
 	"net/http"
@@ -10,6 +11,8 @@ import (
 	"syscall"
 	"testing"
 	"time"
+
+	"github.com/gorilla/websocket"
 
 	"sluice/server"
 )
@@ -69,11 +72,17 @@ func (g *governed) reload() string {
 // by is the status of a request by a token of ann that a secret signed.
 func (g *governed) by(secret string) int {
 	g.t.Helper()
+	return g.ask(http.MethodGet, "/orders", g.token(secret), "").status
+}
+
+// token is one of ann that a secret signed.
+func (g *governed) token(secret string) string {
+	g.t.Helper()
 	token, err := server.MintJWT([]byte(secret), "ann", time.Now().Add(time.Hour))
 	if err != nil {
 		g.t.Fatal(err)
 	}
-	return g.ask(http.MethodGet, "/orders", token, "").status
+	return token
 }
 
 func TestSecretsAreChangedWhileANodeRuns(t *testing.T) {
@@ -112,6 +121,39 @@ func TestSecretsAreChangedWhileANodeRuns(t *testing.T) {
 	}
 	if log := g.err.String(); strings.Contains(log, e2eSecret) || strings.Contains(log, secretOf("p")) {
 		t.Errorf("a secret is in the log:\n%s", log)
+	}
+}
+
+func TestAShopperKeepsThePlaceWhenTheSecretIsReplaced(t *testing.T) {
+	t.Parallel()
+	g := govern(t, "")
+	sale := freshID()
+	succeed(t, "sale", "apply", saleFile(t, sale, 5, passSale), "--url", g.url, "--admin-token", secretOf("o"))
+	hello := func(secret string, seat any) (welcome object, closed int) {
+		t.Helper()
+		ws := g.dial(sale, nil)
+		if err := ws.WriteJSON(object{"type": "hello", "token": g.token(secret), "seat": seat}); err != nil {
+			t.Fatal(err)
+		}
+		_ = ws.SetReadDeadline(time.Now().Add(longest))
+		err := ws.ReadJSON(&welcome)
+		if end := (*websocket.CloseError)(nil); errors.As(err, &end) {
+			return nil, end.Code
+		}
+		return welcome, 0
+	}
+	first, _ := hello(e2eSecret, "")
+	g.write("secret", secretOf("b"))
+	g.reload()
+	if _, closed := hello(e2eSecret, ""); closed != 4401 {
+		t.Errorf("with a token of before: closed with %d", closed)
+	}
+	if _, closed := hello(secretOf("b"), first["seat"]); closed != 4401 {
+		t.Errorf("with the seat of before: closed with %d", closed)
+	}
+	again, _ := hello(secretOf("b"), "")
+	if first["number"] == nil || again["number"] != first["number"] || again["seat"] == first["seat"] {
+		t.Errorf("without a seat: %v, before %v", again, first)
 	}
 }
 
@@ -175,8 +217,7 @@ func TestANodeThatEndsIsNotCutOffByAReload(t *testing.T) {
 	if err := g.cmd.Process.Signal(syscall.SIGHUP); err != nil {
 		t.Fatal(err)
 	}
-	<-g.done
-	want(t, "the exit code", g.cmd.ProcessState.ExitCode(), exitOK)
+	want(t, "the exit code", g.wait(), exitOK)
 }
 
 func TestANodeThatStartsIsNotCutOffByAReload(t *testing.T) {
@@ -187,6 +228,7 @@ func TestANodeThatStartsIsNotCutOffByAReload(t *testing.T) {
 	}
 	p := begin(t, "worker", "--redis-url", "redis://"+silent.Addr().String(), "--amqp-url", "amqp://"+silent.Addr().String(),
 		"--database-url", "mysql://nobody@"+silent.Addr().String()+"/none")
+	_ = silent.(*net.TCPListener).SetDeadline(time.Now().Add(longest))
 	conn, err := silent.Accept()
 	if err != nil {
 		t.Fatal(err)
@@ -195,8 +237,7 @@ func TestANodeThatStartsIsNotCutOffByAReload(t *testing.T) {
 		t.Fatal(err)
 	}
 	_, _ = conn.Close(), silent.Close()
-	<-p.done
-	want(t, "the exit code", p.cmd.ProcessState.ExitCode(), exitFailed)
+	want(t, "the exit code", p.wait(), exitFailed)
 }
 
 func TestLimitsAndTheLogAreChangedWhileANodeRuns(t *testing.T) {
@@ -309,7 +350,7 @@ func TestAFileOfSettingsStandsBehindTheCommandLine(t *testing.T) {
 	}
 	for _, given := range []string{"", "5/s"} {
 		p := beginWith(t, []string{"SLUICE_LIMIT_USER=" + given, "SLUICE_CONFIG=" + file}, "doctor", "--all")
-		<-p.done
+		p.wait()
 		if said := p.out.String(); strings.Contains(said, none) != (given == "") {
 			t.Errorf("SLUICE_LIMIT_USER=%s: %s", given, said)
 		}
@@ -328,7 +369,7 @@ func TestAFileOfSettingsStandsBehindTheCommandLine(t *testing.T) {
 			t.Fatal(err)
 		}
 		p := beginWith(t, append([]string{"SLUICE_SECRET=", "SLUICE_CONFIG=" + file}, variables...), append([]string{"doctor", "--all"}, args...)...)
-		<-p.done
+		p.wait()
 		return p.out.String()
 	}
 	long := "secret: the first is long enough"

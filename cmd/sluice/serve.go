@@ -154,7 +154,7 @@ func (c *serveCmd) prepare(n *node, settings *serverSettings, level *slog.LevelV
 	if err != nil {
 		return nil, err
 	}
-	next, err := c.after(*settings, stands.embedded())
+	next, err := c.after(*settings, n.backends.flags.embedded())
 	if err != nil {
 		return nil, err
 	}
@@ -249,13 +249,14 @@ func (s serverSettings) unsigned() error {
 	return nil
 }
 
-// after are the settings of a running node by another command line, which had those of before. It writes nothing. Whoever takes
+// after are the settings of a running node, embedded or not, by another command line, which had those of before. It writes nothing. Whoever takes
 // a secret out of a file, and means another one, must not find a door open that was shut: that takes a restart.
 func (f serveFlags) after(before serverSettings, embedded bool) (serverSettings, error) {
 	s, refused := f.resolve()
 	if err := firstOfErrors(refused); err != nil {
 		return s, err
 	}
+	s.auth = before.auth // it takes a restart
 	if before.own.secret && len(s.secrets) == 0 {
 		s.secrets, s.own.secret = before.secrets, true
 	}
