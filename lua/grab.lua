@@ -5,8 +5,8 @@
 -- gets that order even when the sale has closed, and after its release takes nothing under the dead order.
 --
 -- What the grabs of a call need is read at once, and what they change is written at once, after the last of them was
--- decided: a script spends its time on commands, not on decisions. The first write is one that Redis refuses when
--- memory is short, so that none can fail after the first.
+-- decided, but for the windows of limits: a script spends its time on commands, not on decisions. The first write is
+-- one that Redis refuses when memory is short, so that none can fail after the first.
 --
 -- Without a line nobody holds grabs back when orders pile up in the outbox, so then a limit of its length does.
 --

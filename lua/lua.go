@@ -1,5 +1,5 @@
 // Package lua holds the scripts that change a sale in Redis, each one atomic step. A script's header names its keys, its
-// arguments and what it returns; common.lua is put before each of them, so the rules that several share stand once.
+// arguments and what it returns; rules.lua, window.lua and line.lua are put before each of them, so what several share stands once.
 package lua
 
 import "embed"
@@ -19,7 +19,7 @@ func Source(name string, embedded bool) string {
 	if embedded {
 		run = "embedded.lua"
 	}
-	return text(run) + text("common.lua") + text("line.lua") + text(name+".lua")
+	return text(run) + text("rules.lua") + text("window.lua") + text("line.lua") + text(name+".lua")
 }
 
 func text(file string) string {

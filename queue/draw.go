@@ -11,7 +11,7 @@ import (
 //
 // When a sale is made, a secret is drawn, and its hash published. Whoever joins before the sale opens adds an entry. At
 // opening the entries that still stand are frozen under a Merkle root, which is published with their count. The seed is
-// made of the secret, the root and, where the sale says so, the value of a public beacon that nobody could know before.
+// made of the secret and the root; there is room for the value of a public beacon that nobody could know before.
 // The seed alone decides the order, or, where codes have a priority, the order among those of one priority: the higher ones
 // come first, and the root commits to which is whose. Then the secret is revealed, and everybody can repeat the draw.
 //

@@ -18,7 +18,7 @@ type Limits struct {
 // It may be called at any time and blocks on nothing.
 func (q *Queue) SetLimits(limits Limits) { q.limits.Store(&limits) }
 
-// shortLimit is the longest limit that scripts keep as a string, and longer ones as a list: SHORT in lua/common.lua.
+// shortLimit is the longest limit that scripts keep as a string, and longer ones as a list: SHORT in lua/window.lua.
 const shortLimit = 64
 
 // args are the first arguments of every script that checks limits.

@@ -113,17 +113,6 @@ func (s *Snapshot) Ahead(number int64) int64 {
 // HasLeft says whether a number above the cursor was given up.
 func (s *Snapshot) HasLeft(number int64) bool { return s.gone.has(number) }
 
-// ItemStock says whether an item can still be had.
-func (s *Snapshot) ItemStock(item string) StockState {
-	switch {
-	case s.Items[item] > 0:
-		return Available
-	case s.Held > 0:
-		return Held
-	}
-	return Gone
-}
-
 // Wall is the moment, in ms since the epoch, at which a deadline in sale time is met if the sale is not stopped again.
 func (s *Snapshot) Wall(deadline int64) int64 { return deadline + s.Stopped }
 

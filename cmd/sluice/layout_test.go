@@ -90,7 +90,7 @@ func TestPackagesImportOnlyWhatTheLayoutLetsThem(t *testing.T) {
 	}
 }
 
-func TestTheLayoutNamesEveryPackageThatThereIs(t *testing.T) {
+func TestTheLayoutNamesNoPackageThatIsNotThere(t *testing.T) {
 	t.Parallel()
 	packages, err := list("./...")
 	if err != nil {
