@@ -88,7 +88,7 @@ func gathered(b *testing.B, n int) (hub *Hub, whole func()) {
 	var hellos sync.WaitGroup
 	var drops atomic.Int64
 	hellos.Add(n)
-	up := websocket.Upgrader{ReadBufferSize: ReadBufferSize, WriteBufferSize: WriteBufferSize, WriteBufferPool: NewWriteBufferPool()}
+	up := websocket.Upgrader{ReadBufferSize: ReadBufferSize, WriteBufferSize: WriteBufferSize, WriteBufferPool: new(sync.Pool)}
 	srv := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		if conn, err := up.Upgrade(w, r, nil); err == nil {
 			hub.Accept(conn, seated{&hellos, &drops})

@@ -8,6 +8,7 @@ import (
 	"log/slog"
 	"net"
 	"net/http"
+	"sync"
 	"testing"
 	"time"
 	"unicode/utf8"
@@ -54,7 +55,7 @@ func FuzzWire(f *testing.F) {
 				t.Errorf("the handler heard %q", msg)
 			}
 		}
-		upgrader := websocket.Upgrader{ReadBufferSize: ReadBufferSize, WriteBufferSize: WriteBufferSize, WriteBufferPool: NewWriteBufferPool()}
+		upgrader := websocket.Upgrader{ReadBufferSize: ReadBufferSize, WriteBufferSize: WriteBufferSize, WriteBufferPool: new(sync.Pool)}
 		conn, err := upgrader.Upgrade(&taken{conn: near, header: http.Header{}}, &http.Request{Method: http.MethodGet, Header: http.Header{
 			"Connection": {"Upgrade"}, "Upgrade": {"websocket"}, "Sec-Websocket-Version": {"13"}, "Sec-Websocket-Key": {"AAAAAAAAAAAAAAAAAAAAAA=="},
 		}}, nil)

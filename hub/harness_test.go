@@ -124,7 +124,7 @@ func newSite(t testing.TB, opts Options) *site {
 	s := &site{t: t, clock: newFakeClock(), arrived: make(chan *Session, 1)}
 	opts.Now = s.clock.Now
 	s.hub = New(opts)
-	up := websocket.Upgrader{ReadBufferSize: ReadBufferSize, WriteBufferSize: WriteBufferSize, WriteBufferPool: NewWriteBufferPool()}
+	up := websocket.Upgrader{ReadBufferSize: ReadBufferSize, WriteBufferSize: WriteBufferSize, WriteBufferPool: new(sync.Pool)}
 	srv := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		conn, err := up.Upgrade(w, r, nil)
 		if err != nil {

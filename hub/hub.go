@@ -22,9 +22,6 @@ const (
 	WriteBufferSize = 1024
 )
 
-// NewWriteBufferPool makes the pool for the upgrader, so that a session has a write buffer only while it writes.
-func NewWriteBufferPool() websocket.BufferPool { return &sync.Pool{} }
-
 // sendBuffer is the send buffer of a socket in bytes (Linux doubles it). What the kernel holds is out of reach: with the
 // megabytes that it grows to by itself, a slow reader would read its way through old positions, and a stalled one would
 // cost them.

@@ -11,10 +11,11 @@ import (
 	"net/url"
 	"os"
 	"path/filepath"
-	"strings"
 	"time"
 
 	"go.yaml.in/yaml/v4"
+
+	"sluice/queue"
 )
 
 // saleCmd is `sluice sale …`.
@@ -50,7 +51,7 @@ type saleID string
 
 // UnmarshalText refuses what cannot name a sale, before it becomes part of a URL.
 func (id *saleID) UnmarshalText(text []byte) error {
-	if !isSaleID(string(text)) {
+	if !queue.ValidID(string(text)) {
 		return fmt.Errorf("%q is no sale id: %s", text, saleIDRule)
 	}
 	*id = saleID(text)
@@ -136,15 +137,10 @@ func saleIDOf(data []byte) (string, error) {
 	if file.ID == "" {
 		return "", errors.New("it has no field id, the name of the sale")
 	}
-	if !isSaleID(file.ID) {
+	if !queue.ValidID(file.ID) {
 		return "", fmt.Errorf("id %q: %s", file.ID, saleIDRule)
 	}
 	return file.ID, nil
-}
-
-// isSaleID says whether id names a sale by the rule of the contract: ^[a-z0-9][a-z0-9-]{0,62}$.
-func isSaleID(id string) bool {
-	return len(id) <= 63 && id != "" && id[0] != '-' && strings.Trim(id, "abcdefghijklmnopqrstuvwxyz0123456789-") == ""
 }
 
 // saleFileType is the media type of a sale file. JSON is YAML as well, so only a file that is called JSON and is broken
