@@ -31,7 +31,7 @@ func newMetrics(registerer prometheus.Registerer) *metrics {
 		}),
 		turned: auto.NewHistogram(prometheus.HistogramOpts{
 			Name:    "sluice_turn_seconds",
-			Help:    "Time from a turn being given, on whatever node, to its frame being handed to the shopper's connection.",
+			Help:    "Time from a turn being given, on whatever node, to its frame being written to a connection of the shopper.",
 			Buckets: []float64{.001, .0025, .005, .01, .025, .05, .1, .15, .25, .5, 1, 2.5},
 		}),
 		limited: auto.NewCounterVec(prometheus.CounterOpts{

@@ -24,7 +24,7 @@ type room struct {
 	fate   func(context.Context, queue.Order, queue.Seat) (queue.Order, bool) // of one whose mark is gone; see Server.fate
 	log    *slog.Logger
 	watch  *queue.Watcher
-	turned func(given int64) // is told when somebody is told of a turn, and when that was given, ms since the epoch; nil = nobody is
+	turned func(given int64) // is told when the frame of a turn was written, and when that was given, ms since the epoch; nil = nobody is
 	tracer *trace.Tracer     // nil = nothing is followed
 	draw   func()            // draws the lottery of a sale that has opened; nil = none is ever to be drawn here
 

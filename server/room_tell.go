@@ -141,11 +141,12 @@ func (r *room) push(snap *queue.Snapshot, here *seat, now told, tellLobby bool) 
 		mayGrab && (now.until != here.told.until || here.told.stock != queue.Available):
 		called := now.status == queue.Turn && here.told.status == queue.Waiting
 		given := now.until - snap.Sale.Line.Turn.Milliseconds()
-		if called && r.turned != nil {
-			r.turned(given)
-		}
 		here.told = now
-		r.send(here, r.passes.stateFrame(snap, here.Seat), false)
+		frame := r.passes.stateFrame(snap, here.Seat)
+		if called && r.turned != nil {
+			frame.OnWrite(func() { r.turned(given) })
+		}
+		r.send(here, frame, false)
 		if called {
 			r.followTurn(here, given)
 		}
