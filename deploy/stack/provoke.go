@@ -96,8 +96,11 @@ func (s *stack) provoke(ctx context.Context) error {
 
 // addOdd starts a node that cannot read the keys of its identity provider and one that may open few files, and has both scraped.
 func (s *stack) addOdd(ctx context.Context) (keyless, small *program, err error) {
+	if err := os.WriteFile(s.oddConfig(), []byte("log-level: info\n"), 0o644); err != nil {
+		return nil, nil, err
+	}
 	if err := s.add(&s.nodes, "serve", "--no-worker", "--drain", "1s", "--jwks-url", "http://127.0.0.1:1/jwks.json", "--jwt-issuer", "nobody",
-		"--jwt-audience", "nobody"); err != nil {
+		"--jwt-audience", "nobody", "--config", s.oddConfig()); err != nil {
 		return nil, nil, err
 	}
 	if err := s.add(&s.nodes, "serve", "--no-worker", "--drain", "1s"); err != nil {
@@ -156,6 +159,7 @@ func (s *stack) provocations(keyless, small *program, services control.Control, 
 	return [][]provocation{
 		{
 			{"SluiceKeysOld", "a node whose identity provider is nowhere", func(context.Context) error { return nil }, nothing},
+			{"SluiceSettingsRefused", "a node that is given settings which are none", s.misconfigure(keyless), nothing},
 			{"SluiceFilesShort", "3,400 shoppers at a node that may open 4,096 files", s.fill(small, running), nothing},
 			{"SluiceDeadLetters", "a message that is no order", s.publishGarbage, nothing},
 			{"SluiceAuditImbalance", "seven units too many in Redis", s.bend, nothing},
@@ -265,6 +269,19 @@ func (s *stack) fill(small *program, running *sync.WaitGroup) func(context.Conte
 	return func(ctx context.Context) error {
 		running.Go(func() { s.send(ctx, listenOf(small), "full", 3400, 20*time.Second) })
 		return nil
+	}
+}
+
+// oddConfig is the file of settings of a node.
+func (s *stack) oddConfig() string { return filepath.Join(s.dir, "odd.yaml") }
+
+// misconfigure gives the node of oddConfig settings that it refuses.
+func (s *stack) misconfigure(node *program) func(context.Context) error {
+	return func(context.Context) error {
+		if err := os.WriteFile(s.oddConfig(), []byte("limit-user: many\n"), 0o644); err != nil {
+			return err
+		}
+		return node.cmd.Process.Signal(syscall.SIGHUP)
 	}
 }
 
