@@ -117,6 +117,10 @@ const server = createServer(async (request, answer) => {
 if (!(Number(KEYS_AGE) >= 1 && Number(KEYS_AGE) <= 86_400)) throw new Error("KEYS_AGE must be 1 to 86400 seconds");
 setInterval(readAgain, Number(KEYS_AGE) * 1000);
 
+server.on("error", (error) => {
+  console.error(`PORT ${PORT}: ${error.message}`);
+  process.exit(1);
+});
 server.listen(Number(PORT), "127.0.0.1", () => {
   console.error(`listening on http://127.0.0.1:${server.address().port}`);
 });
