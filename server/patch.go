@@ -5,6 +5,8 @@ import (
 	"fmt"
 	"net/http"
 	"slices"
+	"strings"
+	"time"
 
 	"github.com/labstack/echo/v5"
 
@@ -52,6 +54,9 @@ func (s *Server) extendSale(c *echo.Context) error {
 		return invalid("closes_at is missing: the time until which the sale is to last, like 2026-12-01T13:00:00+08:00")
 	}
 	return s.patchSale(c, "extend", func(file map[string]any) error {
+		if at, err := time.Parse(time.RFC3339, change.ClosesAt); err == nil && !at.After(s.now()) {
+			return invalid("closes_at %s is over: to end the sale now, close it", change.ClosesAt)
+		}
 		file["closes_at"] = change.ClosesAt
 		return nil
 	})
@@ -71,7 +76,12 @@ func (s *Server) changeStock(c *echo.Context) error {
 	return s.patchSale(c, "stock", func(file map[string]any) error {
 		items, _ := file["items"].([]any)
 		if change.Item == "" && len(items) > 1 {
-			return invalid("say which item: this sale has %d", len(items))
+			ids := make([]string, len(items))
+			for i, item := range items {
+				fields, _ := item.(map[string]any)
+				ids[i], _ = fields["id"].(string)
+			}
+			return invalid("say which item: this sale has %s", strings.Join(ids, ", "))
 		}
 		i := slices.IndexFunc(items, func(item any) bool {
 			fields, _ := item.(map[string]any)

@@ -128,7 +128,7 @@ func (i *Inspector) inspect(ctx context.Context, sale string) error {
 		return err
 	}
 	i.paused[sale] = problems
-	i.log.Error("the sale is paused because its books do not add up: see sluice audit, then sluice sale recover or resume", "sale", sale)
+	i.log.Error("the sale is paused because its books do not add up: see sluice audit, then docs/operate.md, SluiceAuditImbalance", "sale", sale)
 	return nil
 }
 

@@ -289,6 +289,7 @@ func (n *node) close() {
 	n.running.Wait()
 	n.flush()
 	n.backends.close()
+	n.log.Info("ended")
 }
 
 // wait blocks until ctx ends or a listener fails. What reloads the settings may be nil.

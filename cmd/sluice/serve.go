@@ -1,6 +1,7 @@
 package main
 
 import (
+	"bytes"
 	"context"
 	"fmt"
 	"log/slog"
@@ -262,6 +263,11 @@ func (f serveFlags) after(before serverSettings, embedded bool) (serverSettings,
 	}
 	if before.own.admin && s.admin == "" {
 		s.admin, s.own.admin = before.admin, true
+	}
+	for _, secret := range s.secrets {
+		if len(secret) < server.ShortSecret && !slices.ContainsFunc(before.secrets, func(had []byte) bool { return bytes.Equal(had, secret) }) {
+			return s, usagef("a new --secret has %d bytes, which can be guessed: give %d random ones", len(secret), server.GoodSecret)
+		}
 	}
 	late := "no %s is given any more, and %s: that takes a restart"
 	switch {
