@@ -69,16 +69,25 @@ func (s *Server) listEntrants(c *echo.Context) error {
 	if err != nil {
 		return err
 	}
+	tree, err := s.drawings.tree(ctx, draw) // is refused where Redis has lost the entries: others would be published as theirs
+	if err != nil {
+		return err
+	}
 	c.Response().Header().Set(echo.HeaderContentType, echo.MIMETextPlainCharsetUTF8)
 	c.Response().Header().Set(echo.HeaderCacheControl, "public, max-age=3600")
 	hideAllowance(c)
 	// A million entries take a while, and longer than other answers may.
 	_ = http.NewResponseController(c.Response()).SetWriteDeadline(time.Now().Add(10 * time.Minute))
 	w := bufio.NewWriterSize(c.Response(), 64<<10)
+	index := 0
 	err = s.line.Entries(ctx, draw, func(entries []queue.DrawEntry) error {
 		var line [65]byte
 		line[64] = '\n'
 		for _, entry := range entries {
+			if entry.Hash() != tree.Leaf(index) { // lost since
+				return notFrozen(draw)
+			}
+			index++
 			hex.Encode(line[:], entry.Leaf[:])
 			text := line[:]
 			if entry.Priority > 0 {
@@ -134,7 +143,7 @@ func (s *Server) showEntry(c *echo.Context) error {
 	}
 	index := draw.Index(seat.Ticket)
 	if index < 0 {
-		return &queue.Error{Code: queue.Conflict, Message: "you have no entry in this draw: you hold no place, or took it after the entries were frozen"}
+		return &queue.Error{Code: queue.Conflict, Message: "you have no entry in this draw: you hold no place, took it after the entries were frozen, or the line was lost since"}
 	}
 	tree, err := s.drawings.tree(ctx, draw)
 	if err != nil {
@@ -163,6 +172,11 @@ func (s *Server) frozenDraw(ctx context.Context, sale string) (*queue.Draw, erro
 		err = &queue.Error{Code: queue.Conflict, Message: "the entries of this draw are not frozen yet: come back once the sale has opened"}
 	}
 	return draw, err
+}
+
+// notFrozen is the error of entries that Redis does not have any more.
+func notFrozen(draw *queue.Draw) error {
+	return fmt.Errorf("the entries of sale %s are not those that were frozen: Redis has lost them", draw.Sale)
 }
 
 // drawings keeps what was read of draws: a drawn one never changes, and of others a second is soon enough.
@@ -218,7 +232,7 @@ func (d *drawings) tree(ctx context.Context, draw *queue.Draw) (*queue.MerkleTre
 		return nil, err
 	}
 	if tree.Root() != draw.Root {
-		return nil, fmt.Errorf("the entries of sale %s are not those that were frozen", draw.Sale)
+		return nil, notFrozen(draw)
 	}
 	d.trees[root] = tree
 	return tree, nil

@@ -2,6 +2,7 @@ package server
 
 import (
 	"context"
+	"encoding/binary"
 	"errors"
 	"io"
 	"net/http"
@@ -16,7 +17,24 @@ import (
 type frozenDraws struct{ Draws }
 
 func (frozenDraws) DrawOf(_ context.Context, sale string) (queue.Draw, bool, error) {
-	return queue.Draw{Sale: sale, Tickets: 5000, Live: 5000, Root: [32]byte{1}}, true, nil
+	return queue.Draw{Sale: sale, Tickets: 5000, Live: 5000, Root: queue.NewMerkleTree(hashesOf(entriesOf(5000))).Root()}, true, nil
+}
+
+// entriesOf are the first so many entries.
+func entriesOf(n int) []queue.DrawEntry {
+	entries := make([]queue.DrawEntry, n)
+	for i := range entries {
+		binary.BigEndian.PutUint32(entries[i].Leaf[:], uint32(i))
+	}
+	return entries
+}
+
+func hashesOf(entries []queue.DrawEntry) [][32]byte {
+	hashes := make([][32]byte, len(entries))
+	for i, entry := range entries {
+		hashes[i] = entry.Hash()
+	}
+	return hashes
 }
 
 func TestAPartOfTheEntrantsDoesNotLookLikeAllOfThem(t *testing.T) {
@@ -28,18 +46,24 @@ func TestAPartOfTheEntrantsDoesNotLookLikeAllOfThem(t *testing.T) {
 	b.snaps[sale.ID] = openSnapshot(sale)
 	site := httptest.NewServer(b.server.Handler())
 	defer site.Close()
-	for name, c := range map[string]struct {
-		entries, status int
-		fails           bool
-		whole           bool
+	lost := make([]queue.DrawEntry, 5000)
+	for _, c := range []struct {
+		name    string
+		entries []queue.DrawEntry
+		status  int
+		fails   bool
+		whole   bool
 	}{
-		"all of them":              {entries: 5000, status: http.StatusOK, whole: true},
-		"none, for Redis is away":  {fails: true, status: http.StatusServiceUnavailable, whole: true},
-		"few, and Redis went away": {entries: 10, fails: true, status: http.StatusServiceUnavailable, whole: true},
-		"many, and it went away":   {entries: 5000, fails: true, status: http.StatusOK},
+		{"what was lost before", lost, http.StatusServiceUnavailable, false, true},
+		{"all of them", entriesOf(5000), http.StatusOK, false, true}, // from here on the tree is known
+		{"none, for Redis is away", nil, http.StatusServiceUnavailable, true, true},
+		{"few, and Redis went away", entriesOf(10), http.StatusServiceUnavailable, true, true},
+		{"many, and it went away", entriesOf(4000), http.StatusOK, true, false},
+		{"what was lost", lost, http.StatusServiceUnavailable, false, true},
+		{"what was lost meanwhile", append(entriesOf(4000), lost[:1000]...), http.StatusOK, false, false},
 	} {
 		b.line.each = func(fn func([]queue.DrawEntry) error) error {
-			if err := fn(make([]queue.DrawEntry, c.entries)); err != nil || !c.fails {
+			if err := fn(c.entries); err != nil || !c.fails {
 				return err
 			}
 			return errors.New("it went away")
@@ -51,11 +75,11 @@ func TestAPartOfTheEntrantsDoesNotLookLikeAllOfThem(t *testing.T) {
 		body, err := io.ReadAll(resp.Body)
 		resp.Body.Close()
 		if resp.StatusCode != c.status || (err == nil) != c.whole {
-			t.Errorf("%s: got %d and %d bytes, %v; want %d, whole %t", name, resp.StatusCode, len(body), err, c.status, c.whole)
+			t.Errorf("%s: got %d and %d bytes, %v; want %d, whole %t", c.name, resp.StatusCode, len(body), err, c.status, c.whole)
 		}
 		lines, stored := strings.Count(string(body), "\n"), strings.Contains(resp.Header.Get("Cache-Control"), "public")
-		if c.status == http.StatusOK && c.whole && lines != c.entries || c.status != http.StatusOK && stored {
-			t.Errorf("%s: got %d lines, kept by whoever likes %t", name, lines, stored)
+		if c.status == http.StatusOK && c.whole && lines != len(c.entries) || c.status != http.StatusOK && stored {
+			t.Errorf("%s: got %d lines, kept by whoever likes %t", c.name, lines, stored)
 		}
 	}
 }
