@@ -377,7 +377,7 @@ func newFront(t *testing.T, s *site) *front {
 		}
 		if f.others.Load() {
 			key := ed25519.NewKeyFromSeed(make([]byte, ed25519.SeedSize)).Public().(ed25519.PublicKey)
-			fmt.Fprintf(w, `{"keys":[{"kid":"another","kty":"OKP","crv":"Ed25519","x":%q}]}`, base64.RawURLEncoding.EncodeToString(key))
+			fmt.Fprintf(w, `{"keys":[{"kid":"none","kty":"OKP","crv":"Ed25519","x":"AAAA"},{"kid":"another","kty":"OKP","crv":"Ed25519","x":%q}]}`, base64.RawURLEncoding.EncodeToString(key))
 			return
 		}
 		proxy.ServeHTTP(w, r)

@@ -221,11 +221,15 @@ public final class Shop {
             Map<String, PublicKey> found = new HashMap<>();
             for (JsonNode jwk : JSON.readTree(answer.body()).path("keys")) {
                 if (jwk.path("kty").asText().equals("OKP") && jwk.path("crv").asText().equals("Ed25519")) {
-                    byte[] x = decode(jwk.path("x").asText());
-                    byte[] encoded = new byte[ED25519.length + x.length];
-                    System.arraycopy(ED25519, 0, encoded, 0, ED25519.length);
-                    System.arraycopy(x, 0, encoded, ED25519.length, x.length);
-                    found.put(jwk.path("kid").asText(), KeyFactory.getInstance("Ed25519").generatePublic(new X509EncodedKeySpec(encoded)));
+                    try {
+                        byte[] x = decode(jwk.path("x").asText());
+                        byte[] encoded = new byte[ED25519.length + x.length];
+                        System.arraycopy(ED25519, 0, encoded, 0, ED25519.length);
+                        System.arraycopy(x, 0, encoded, ED25519.length, x.length);
+                        found.put(jwk.path("kid").asText(), KeyFactory.getInstance("Ed25519").generatePublic(new X509EncodedKeySpec(encoded)));
+                    } catch (Refused | GeneralSecurityException e) {
+                        // one that is none is no reason to keep others of before
+                    }
                 }
             }
             if (found.isEmpty()) {

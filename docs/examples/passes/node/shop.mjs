@@ -44,11 +44,21 @@ async function load() {
     const set = await answer.json();
     const jwks = set.keys.filter((jwk) => jwk.kty === "OKP" && jwk.crv === "Ed25519");
     if (!jwks.length) throw new Error(`${answer.url} has none`);
-    keys = new Map(jwks.map((jwk) => [jwk.kid, createPublicKey({ key: jwk, format: "jwk" })]));
+    const found = new Map(jwks.map((jwk) => [jwk.kid, keyFrom(jwk)]).filter(([, key]) => key));
+    if (!found.size) throw new Error(`${answer.url} has none that can be read`);
+    keys = found;
   } catch (error) {
     console.error(`the keys of Sluice cannot be read: ${error.cause?.message || error.message}`);
     next = performance.now() + 1000;
     throw new Unknown();
+  }
+}
+
+function keyFrom(jwk) {
+  try {
+    return createPublicKey({ key: jwk, format: "jwk" });
+  } catch {
+    return undefined; // one that is none is no reason to keep others of before
   }
 }
 
@@ -114,8 +124,13 @@ const server = createServer(async (request, answer) => {
   }
 });
 
-if (!(Number(KEYS_AGE) >= 1 && Number(KEYS_AGE) <= 86_400)) throw new Error("KEYS_AGE must be 1 to 86400 seconds");
-setInterval(readAgain, Number(KEYS_AGE) * 1000);
+if (!/^[1-9]\d{0,4}$/.test(KEYS_AGE) || KEYS_AGE > 86_400) throw new Error("KEYS_AGE must be 1 to 86400 seconds");
+const refresh = () => {
+  readAgain();
+  const later = () => setTimeout(refresh, KEYS_AGE * 1000); // after this reading, or a Sluice that hangs would be waited for again and again
+  reading.then(later, later);
+};
+setTimeout(refresh, KEYS_AGE * 1000);
 
 server.on("error", (error) => {
   console.error(`PORT ${PORT}: ${error.message}`);
