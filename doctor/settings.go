@@ -18,10 +18,11 @@ const shortDrain = 5 * time.Second
 
 // Settings are those of a node that serves, as far as there is something to judge.
 type Settings struct {
-	Refused        []error // why no node starts with them, each a sentence
-	Embedded       bool    // Redis is inside the process
-	Broker         bool    // orders go over RabbitMQ
-	Database       bool    // it is a server, or a file that was named
+	Refused        []error  // why no node starts with them, each a sentence
+	Shadowed       []string // names of those that a file has in vain, since they are given elsewhere too
+	Embedded       bool     // Redis is inside the process
+	Broker         bool     // orders go over RabbitMQ
+	Database       bool     // it is a server, or a file that was named
 	Secrets        [][]byte
 	AdminToken     string
 	Webhooks       [][]byte // secrets of a payment provider, which alone can pay; none = whoever holds an order can
@@ -42,6 +43,10 @@ func (s Settings) Judge() []Finding {
 	f := &findings{part: "settings"}
 	for _, err := range s.Refused {
 		f.warn("start", err.Error(), "give these settings as it says", "a node does not start with them")
+	}
+	for _, name := range s.Shadowed {
+		f.advise("config", "--config has "+name+", and the command line or the environment, which goes first, has it too", "take it out of one of them",
+			"what the file says is not used, also when it changes")
 	}
 	f.secrets(s)
 	f.adminToken(s.AdminToken)
@@ -129,6 +134,9 @@ func (f *findings) adminToken(token string) {
 // origin judges a page of another origin that may connect.
 func (f *findings) origin(origin string) {
 	u, err := url.Parse(origin)
+	if err == nil && u.User != nil {
+		origin = u.Redacted()
+	}
 	switch {
 	case strings.Contains(origin, "*"):
 		f.warn("origins", origin, "name each origin, like https://shop.example", "a node does not start with it: origins are compared whole, so that no other site can act for a shopper")

@@ -20,6 +20,9 @@ func parseOrigins(list []string) (origins, error) {
 	set := origins{}
 	for _, text := range list {
 		origin, err := originOf(strings.TrimSuffix(text, "/"))
+		if u, bad := url.Parse(text); bad == nil && u.User != nil {
+			text = u.Redacted() // it goes into the log
+		}
 		if err != nil || strings.Contains(text, "*") {
 			return nil, fmt.Errorf("origin %q: write scheme and host, and a port that is not the usual one, like https://shop.example; patterns and paths are not understood", text)
 		}

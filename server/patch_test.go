@@ -28,6 +28,7 @@ func TestAnOperatorChangesOneFigureOfARunningSale(t *testing.T) {
 		{http.MethodPatch, "/line", `{"order":"fifo"}`, http.StatusBadRequest, "no field"},
 		{http.MethodPost, "/extend", fmt.Sprintf(`{"closes_at":%q}`, until.Format(time.RFC3339Nano)), http.StatusOK, until.Format(time.RFC3339)[:16]},
 		{http.MethodPost, "/extend", `{"closes_at":"tomorrow"}`, http.StatusUnprocessableEntity, "closes_at"},
+		{http.MethodPost, "/extend", `{"closes_at":"2026-01-02T03:04:05Z"}`, http.StatusUnprocessableEntity, "is over: to end the sale now, close it"},
 		{http.MethodPost, "/extend", `{}`, http.StatusUnprocessableEntity, "closes_at is missing"},
 		{http.MethodPost, "/stock", `{"item":"black","total":9}`, http.StatusOK, "stock:9"},
 		{http.MethodPost, "/stock", `{"item":"black","total":9}`, http.StatusOK, "stock:9"},

@@ -31,7 +31,9 @@ func parseNodes(list string) (*amqpNodes, error) {
 	vhost := ""
 	for i, url := range splitURLs(list) {
 		uri, err := amqp.ParseURI(url)
-		if err != nil || strings.Contains(uri.Host, ",") {
+		// An @ behind the host is that of a password with a / in it, of which a part would be taken for the host, and named.
+		_, behind, _ := strings.Cut(strings.TrimPrefix(strings.TrimPrefix(url, "amqps://"), "amqp://"), "/")
+		if err != nil || strings.Contains(uri.Host, ",") || strings.Contains(behind, "@") {
 			return nil, errors.New("the RabbitMQ URL must look like amqp://user:password@host:5672/vhost; " +
 				"for several nodes of a cluster give the whole URL of each, with commas between them")
 		}

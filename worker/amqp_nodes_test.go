@@ -35,7 +35,7 @@ func TestURLsOfSeveralNodesAreToldApart(t *testing.T) {
 	}
 	for _, list := range []string{
 		"amqp://u:hush@one,two", "amqp://u:hush@one:5672,two:5672", "amqp://u:hush@one,", "amqp://u:hush@one,http://u:hush@two",
-		",amqp://u:hush@one", "amqp://u:hush@one/shop,amqp://u:hush@two/other", "amqp://u:hush@one,amqp://u:hush@two:port",
+		",amqp://u:hush@one", "amqp://u:12345/hush@one", "amqp://u:hush@one/shop,amqp://u:hush@two/other", "amqp://u:hush@one,amqp://u:hush@two:port",
 	} {
 		if nodes, err := parseNodes(list); err == nil || strings.Contains(err.Error(), "hush") {
 			t.Errorf("%s: %v, %v", list, nodes, err)

@@ -6,6 +6,7 @@ import (
 	"path/filepath"
 	"regexp"
 	"slices"
+	"strconv"
 	"strings"
 	"testing"
 	"time"
@@ -259,5 +260,26 @@ func runSecretsScript(t *testing.T, dir string) {
 	t.Helper()
 	if out, err := exec.Command("sh", filepath.Join(dir, "secrets.sh")).CombinedOutput(); err != nil {
 		t.Fatalf("secrets.sh: %v\n%s", err, out)
+	}
+}
+
+func TestPodsAreAddedBeforeANodeIsFull(t *testing.T) {
+	t.Parallel()
+	manifest := string(readFile(t, "deploy/kubernetes/serve.yaml"))
+	number := func(pattern string) int {
+		t.Helper()
+		found := regexp.MustCompile(pattern).FindStringSubmatch(manifest)
+		if found == nil {
+			t.Fatalf("the manifest has nothing like %s", pattern)
+		}
+		n, err := strconv.Atoi(found[1])
+		if err != nil {
+			t.Fatal(err)
+		}
+		return n
+	}
+	memory, target := number(`value: (\d+)MiB`), number(`averageValue: "(\d+)"`)
+	if most := room(1<<20, uint64(memory)<<20, 80, false); target*5/4 > most {
+		t.Errorf("pods are added from %d connections each on, and a node takes %d at most", target, most)
 	}
 }

@@ -1,8 +1,10 @@
 package main
 
 import (
+	"bytes"
 	"errors"
 	"fmt"
+	"io"
 	"maps"
 	"os"
 	"slices"
@@ -29,15 +31,29 @@ func (f *configFile) Resolve(c *kong.Context, _ *kong.Path, flag *kong.Flag) (an
 		f.values, f.err = readConfig(f.path)
 	}
 	value, ok := f.values[flag.Name]
-	if !ok || inEnvironment(flag) {
+	if !ok || goesFirst(c, flag) {
 		return nil, nil
 	}
-	for _, other := range c.Flags() {
-		if twins(flag.Name, other.Name) && (inEnvironment(other) || onCommandLine(c, other)) {
-			return nil, nil
+	return value, nil
+}
+
+// shadowed are the flags that the file has in vain.
+func (f *configFile) shadowed(c *kong.Context) []string {
+	var names []string
+	for _, flag := range c.Flags() {
+		if _, ok := f.values[flag.Name]; ok && goesFirst(c, flag) {
+			names = append(names, flag.Name)
 		}
 	}
-	return value, nil
+	slices.Sort(names)
+	return names
+}
+
+// goesFirst says whether a flag, or the one that stands for the same, is given where that counts more than the file.
+func goesFirst(c *kong.Context, flag *kong.Flag) bool {
+	return slices.ContainsFunc(c.Flags(), func(other *kong.Flag) bool {
+		return (other == flag || twins(flag.Name, other.Name)) && (inEnvironment(other) || onCommandLine(c, other))
+	})
 }
 
 func inEnvironment(flag *kong.Flag) bool {
@@ -69,8 +85,12 @@ func readConfig(path string) (map[string]string, error) {
 		return nil, fmt.Errorf("read --config: %w", err)
 	}
 	var file yaml.Node
-	if err := yaml.Unmarshal(data, &file); err != nil {
+	documents := yaml.NewDecoder(bytes.NewReader(data))
+	if err := documents.Decode(&file); err != nil && !errors.Is(err, io.EOF) {
 		return nil, fmt.Errorf("--config %s is no YAML%s", path, lineOf(err))
+	}
+	if err := documents.Decode(new(yaml.Node)); !errors.Is(err, io.EOF) {
+		return nil, fmt.Errorf("--config %s has something behind a line of ---, which nobody would read", path)
 	}
 	if len(file.Content) == 0 || file.Content[0].Tag == "!!null" {
 		return nil, nil // nothing but comments
@@ -82,6 +102,9 @@ func readConfig(path string) (map[string]string, error) {
 	values := map[string]string{}
 	for pair := range slices.Chunk(lines.Content, 2) {
 		name := pair[0].Value
+		if strings.Trim(name, "abcdefghijklmnopqrstuvwxyz0123456789-") != "" { // it may be a secret
+			return nil, fmt.Errorf("--config %s, line %d: write lines like %q", path, pair[0].Line, "limit-user: 20/s")
+		}
 		if _, twice := values[name]; twice {
 			return nil, fmt.Errorf("--config %s, line %d: %s is there twice", path, pair[0].Line, name)
 		}

@@ -7,6 +7,8 @@ import (
 	"fmt"
 	"io"
 	"log/slog"
+	"slices"
+	"sync"
 	"time"
 
 	"sluice/doctor"
@@ -16,7 +18,7 @@ import (
 )
 
 // doctorPatience is how long all that is asked may take together.
-const doctorPatience = 30 * time.Second
+const doctorPatience = 15 * time.Second
 
 // errUnsound ends `sluice doctor` where something would lose data.
 var errUnsound = errors.New("what is marked with ✗ has to be put right before a sale")
@@ -38,11 +40,12 @@ Example:
 }
 
 // Run asks, judges and prints.
-func (c *doctorCmd) Run(ctx context.Context, std *stdio) error {
+func (c *doctorCmd) Run(ctx context.Context, std *stdio, line *commandLine) error {
 	ctx, cancel := context.WithTimeout(ctx, doctorPatience)
 	defer cancel()
 	stands, refused := c.backendFlags.resolve()
 	settings := c.settings(ctx, stands, refused)
+	settings.Shadowed = line.shadowed
 	keys := c.examineKeys(ctx, &settings)
 	list := append(settings.Judge(), keys...)
 	files, err := filesAllowed()
@@ -50,9 +53,14 @@ func (c *doctorCmd) Run(ctx context.Context, std *stdio) error {
 		return err
 	}
 	list = append(list, doctor.Machine(doctor.MachineFacts{Files: files})...)
-	list = append(list, examineRedis(ctx, stands)...)
-	list = append(list, examineBroker(ctx, stands)...)
-	list = append(list, examineDatabase(ctx, stands)...)
+	// All at once: one that is silent takes no time from the others.
+	parts := make([][]doctor.Finding, 3)
+	var asked sync.WaitGroup
+	for i, examine := range []func(context.Context, backendFlags) []doctor.Finding{examineRedis, examineBroker, examineDatabase} {
+		asked.Go(func() { parts[i] = examine(ctx, stands) })
+	}
+	asked.Wait()
+	list = append(list, slices.Concat(parts...)...)
 	if c.JSON {
 		err = json.NewEncoder(std.out).Encode(struct {
 			Worst    doctor.Level     `json:"worst"`
@@ -73,6 +81,7 @@ func (c *doctorCmd) settings(ctx context.Context, stands backendFlags, refused [
 	redis, broker, database := c.given()
 	given, more := c.serveFlags.resolve()
 	refused = append(refused, more...)
+	refused = append(refused, c.outOfRange()...)
 	if err := c.idle(); err != nil {
 		refused = append(refused, err)
 	}

@@ -243,7 +243,8 @@ func TestTheDoctorNamesAllForWhichANodeDoesNotStartAndLooksAtTheRest(t *testing.
 	broker := g.flags[2:6]
 
 	code, list := examine(t, append(slices.Concat(base, broker), "--webhook-secret", strings.Repeat("w", 15), "--redis-pool", "1",
-		"--tls-cert", "none.pem", "--auth", "cookie", "--limit-node", "2000000/s", "--conns-seat", "0", "--admin-token-file", filepath.Join(t.TempDir(), "none"))...)
+		"--tls-cert", "none.pem", "--auth", "cookie", "--limit-node", "2000000/s", "--conns-seat", "0",
+		"--listen", "127.0.0.1:99999", "--admin-listen", "nowhere", "--drain=-5s", "--archive-after=-1h", "--order-batch", "0", "--admin-token-file", filepath.Join(t.TempDir(), "none"))...)
 	want := []struct {
 		part, about, found string
 		level              doctor.Level
@@ -255,6 +256,11 @@ func TestTheDoctorNamesAllForWhichANodeDoesNotStartAndLooksAtTheRest(t *testing.
 		{"settings", "start", "--admin-token-file", doctor.Danger},
 		{"settings", "start", "--limit-node", doctor.Danger},
 		{"settings", "start", "--conns-seat", doctor.Danger},
+		{"settings", "start", "--listen: \"127.0.0.1:99999\" is not an address", doctor.Danger},
+		{"settings", "start", "--admin-listen", doctor.Danger},
+		{"settings", "start", "--drain", doctor.Danger},
+		{"settings", "start", "--archive-after", doctor.Danger},
+		{"settings", "start", "--order-batch", doctor.Danger},
 		{"settings", "webhook secret", "15 bytes", doctor.Danger},
 		{"redis", "append-only file", "off", doctor.Danger},
 		{"broker", "version", "RabbitMQ", doctor.Sound},
@@ -272,6 +278,11 @@ func TestTheDoctorNamesAllForWhichANodeDoesNotStartAndLooksAtTheRest(t *testing.
 	if code != exitFailed || !names(list, "settings", "start", "--amqp-url needs --redis-url", doctor.Danger) || !names(list, "broker", "version", "RabbitMQ", doctor.Sound) ||
 		!names(list, "database", "role", "takes writes", doctor.Sound) {
 		t.Errorf("without --redis-url:\n%s", write(list))
+	}
+
+	_, list = examine(t, append(base, "--ops-listen", "127.0.0.1:7001", "--listen", "127.0.0.1:7001")...)
+	if !names(list, "settings", "start", "--listen and --ops-listen are the same", doctor.Danger) {
+		t.Errorf("with one address for two:\n%s", write(list))
 	}
 
 	closed := closedAddress(t)

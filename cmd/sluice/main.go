@@ -101,12 +101,13 @@ func run(ctx context.Context, args []string, std stdio) int {
 // that was asked for, as by --help. line is for commands that want to read it again.
 func parse(ctx context.Context, args []string, std stdio, line *commandLine, commands *cli) (parsed *kong.Context, exit int, err error) {
 	exit = -1
+	file := &configFile{}
 	parser, err := kong.New(commands, append(plainValues(),
 		kong.Name("sluice"),
 		kong.Description("A front end for flash sales: a waiting room, an atomic grab and an order pipeline."),
 		kong.Vars{"version": "sluice " + build()},
 		kong.DefaultEnvars("SLUICE"),
-		kong.Resolvers(&configFile{}),
+		kong.Resolvers(file),
 		kong.Writers(std.out, std.err),
 		kong.ConfigureHelp(kong.HelpOptions{Compact: true, NoExpandSubcommands: true}),
 		kong.BindTo(ctx, (*context.Context)(nil)),
@@ -126,6 +127,7 @@ func parse(ctx context.Context, args []string, std stdio, line *commandLine, com
 	if err != nil {
 		return nil, exit, usageOf(err)
 	}
+	line.shadowed = file.shadowed(parsed)
 	return parsed, exit, nil
 }
 

@@ -37,6 +37,17 @@ type workerFlags struct {
 	PauseOnImbalance bool `default:"true" negatable:"" help:"Pause a sale whose books do not add up in the regular audit."`
 }
 
+// outOfRange are the errors of figures with which no worker works.
+func (f workerFlags) outOfRange() (refused []error) {
+	if f.OrderBatch < 1 || f.RelayWindow < 1 {
+		refused = append(refused, usagef("--order-batch and --relay-window must be 1 or more"))
+	}
+	if f.ArchiveAfter < 0 || f.PurgeUsersAfter < 0 {
+		refused = append(refused, usagef("--archive-after and --purge-users-after must be 0 or more; 0 is never by itself"))
+	}
+	return refused
+}
+
 // node is a running process of Sluice: the server, the workers, or both. Tests and the demo run one in-process.
 type node struct {
 	name     string
@@ -298,6 +309,7 @@ func (n *node) wait(ctx context.Context, r *reloader) error {
 	if r != nil {
 		asked = r.asked
 	}
+	done := make(chan struct{}, 1)
 	for {
 		select {
 		case <-ctx.Done():
@@ -305,7 +317,13 @@ func (n *node) wait(ctx context.Context, r *reloader) error {
 		case err := <-n.failed:
 			return err
 		case <-asked:
-			r.reload()
+			asked = nil
+			go func() { // a file may hang, and then the node must end all the same
+				r.reload()
+				done <- struct{}{}
+			}()
+		case <-done:
+			asked = r.asked
 		}
 	}
 }

@@ -24,8 +24,9 @@ var live = []string{
 
 // commandLine is what a command was called with, and how to read that again.
 type commandLine struct {
-	parsed *kong.Context
-	again  func() (next *cli, parsed *kong.Context, err error)
+	parsed   *kong.Context
+	shadowed []string // settings that the file of --config has in vain
+	again    func() (next *cli, parsed *kong.Context, err error)
 }
 
 // flagsOf are the flags of a command with their values, wherever these came from. The value of a --…-file is what it names and
@@ -34,13 +35,19 @@ func flagsOf(parsed *kong.Context) map[string]string {
 	flags := map[string]string{}
 	for _, flag := range parsed.Flags() {
 		value := fmt.Sprint(flag.Target.Interface())
-		if strings.HasSuffix(flag.Name, "-file") && value != "" {
+		if strings.HasSuffix(flag.Name, "-file") && isFile(value) {
 			data, _ := os.ReadFile(value) // whoever wants to use it finds out what is wrong with it
 			value += "\n" + string(data)
 		}
 		flags[flag.Name] = value
 	}
 	return flags
+}
+
+// isFile says whether something can be read more than once: a pipe cannot.
+func isFile(path string) bool {
+	about, err := os.Stat(path)
+	return err == nil && about.Mode().IsRegular()
 }
 
 // prepare makes ready to put in force what may change of a node: all of it, by a function that cannot fail, or nothing.
@@ -79,6 +86,7 @@ func (r *reloader) begin(registerer prometheus.Registerer, log *slog.Logger, pre
 	})
 	registerer.MustRegister(r.reloads, r.worked)
 	r.worked.Set(1)
+	r.warnOfShadowed()
 }
 
 // stop leaves the signal to whoever else wants it.
@@ -87,6 +95,10 @@ func (r *reloader) stop() { signal.Stop(r.asked) }
 // reload reads everything again that the node was started with, its files too, and puts in force what may change. When anything
 // of it is wrong, nothing changes, also what a restart would have taken. It blocks on files only.
 func (r *reloader) reload() {
+	if path := configPath(r.line.parsed); path != "" && !isFile(path) {
+		r.refuse(fmt.Errorf("--config %s is no file that can be read again", path))
+		return
+	}
 	next, parsed, err := r.line.again()
 	if err != nil {
 		r.refuse(err)
@@ -115,8 +127,17 @@ func (r *reloader) reload() {
 		slices.Sort(late)
 		r.log.Warn("some settings differ from those in force, and take a restart", "settings", strings.Join(late, " "))
 	}
+	r.warnOfShadowed()
 	r.reloads.WithLabelValues("ok").Inc()
 	r.worked.Set(1)
+}
+
+// warnOfShadowed says what of the file is not looked at: whoever exchanges a secret there would wait in vain.
+func (r *reloader) warnOfShadowed() {
+	if len(r.line.shadowed) > 0 {
+		r.log.Warn("some settings of the file of --config are not used: the command line or the environment has them, and goes first",
+			"settings", strings.Join(r.line.shadowed, " "))
+	}
 }
 
 func (r *reloader) refuse(err error) {

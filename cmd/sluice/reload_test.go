@@ -14,6 +14,7 @@ import (
 
 	"github.com/gorilla/websocket"
 
+	"sluice/doctor"
 	"sluice/server"
 )
 
@@ -220,6 +221,72 @@ func TestANodeThatEndsIsNotCutOffByAReload(t *testing.T) {
 	want(t, "the exit code", g.wait(), exitOK)
 }
 
+func TestANodeEndsWhileAFileOfItsSettingsHangs(t *testing.T) {
+	t.Parallel()
+	g := govern(t, "drain: 0s\n")
+	if err := os.Remove(g.path("secret")); err != nil {
+		t.Fatal(err)
+	}
+	if err := syscall.Mkfifo(g.path("secret"), 0o600); err != nil { // which nobody writes to
+		t.Fatal(err)
+	}
+	if err := g.cmd.Process.Signal(syscall.SIGHUP); err != nil {
+		t.Fatal(err)
+	}
+	var pipe *os.File
+	eventually(t, "the file is waited for", func() bool { // only then a pipe can be opened for writing at once
+		var err error
+		pipe, err = os.OpenFile(g.path("secret"), os.O_WRONLY|syscall.O_NONBLOCK, 0)
+		return err == nil
+	})
+	defer pipe.Close()
+	if err := g.cmd.Process.Signal(syscall.SIGTERM); err != nil {
+		t.Fatal(err)
+	}
+	want(t, "the exit code", g.wait(), exitOK)
+}
+
+func TestWhatAFileHasInVainIsSaid(t *testing.T) {
+	t.Parallel()
+	g := &governed{dir: t.TempDir(), site: &site{process: &process{t: t}}}
+	g.write("secret", secretOf("b"))
+	g.write("config", "log-level: debug\nsecret-file: "+g.path("secret")+"\n")
+	g.site = openWith(t, []string{"SLUICE_CONFIG=" + g.path("config")}, "127.0.0.1:0", "--data-dir", g.dir) // SLUICE_SECRET is there
+	g.says(`(level=WARN msg="some settings of the file of --config are not used.*settings=secret-file)`)
+	g.reload()
+	g.says(`((?s)are not used.*settings=secret-file.*are not used.*settings=secret-file)`)
+	want(t, "the status by the secret of the environment", g.by(e2eSecret), 200)
+
+	code, list := examine(t, "--config", g.path("config"), "--log-level", "info")
+	if !names(list, "settings", "config", "--config has log-level", doctor.Advice) {
+		t.Errorf("the doctor exits with %d:\n%s", code, write(list))
+	}
+}
+
+func TestANewSecretThatCanBeGuessedIsNotPutInForce(t *testing.T) {
+	t.Parallel()
+	g := govern(t, "")
+	g.write("secret", "short")
+	if log := g.reload(); !strings.Contains(log, "level=ERROR") || !strings.Contains(log, "a new --secret has 5 bytes") {
+		t.Errorf("the log says %s", log)
+	}
+	want(t, "the status by the secret of before", g.by(e2eSecret), 200)
+}
+
+func TestASettingThatCannotBeReadAgainIsNoDefault(t *testing.T) {
+	t.Parallel()
+	g := govern(t, "limit-user: 1/1h\n")
+	if err := os.Remove(g.path("config")); err != nil {
+		t.Fatal(err)
+	}
+	if err := os.Mkdir(g.path("config"), 0o700); err != nil {
+		t.Fatal(err)
+	}
+	if log := g.reload(); !strings.Contains(log, "level=ERROR") || !strings.Contains(log, "no file that can be read again") {
+		t.Errorf("the log says %s", log)
+	}
+}
+
 func TestANodeThatStartsIsNotCutOffByAReload(t *testing.T) {
 	t.Parallel()
 	silent, err := net.Listen("tcp", "127.0.0.1:0") // a Redis that never answers
@@ -303,7 +370,7 @@ func TestAWorkerReadsItsSettingsAgain(t *testing.T) {
 func TestAFileOfSettingsStandsBehindTheCommandLine(t *testing.T) {
 	t.Parallel()
 	file := filepath.Join(t.TempDir(), "config")
-	doctor := func(text string, args ...string) (int, string) {
+	examined := func(text string, args ...string) (int, string) {
 		t.Helper()
 		if err := os.WriteFile(file, []byte(text), 0o600); err != nil {
 			t.Fatal(err)
@@ -322,27 +389,29 @@ func TestAFileOfSettingsStandsBehindTheCommandLine(t *testing.T) {
 		"limit-user: many":                           "limit-user",
 		"users: 5\nadmin-token: *hunter2":            "is no YAML: line 2 (",
 		"users: 5\nadmin-token: @hunter2":            "is no YAML: line 2 (",
+		"users: 5\n---\nlimit-user: 5/s":             "something behind a line of ---",
+		"{secret:hunter2}":                           "line 1: write lines like",
 		"conns-seat: many":                           "conns-seat",
 	} {
-		if code, said := doctor(text); code != exitUsage || !strings.Contains(said, wrong) {
+		if code, said := examined(text); code != exitUsage || !strings.Contains(said, wrong) {
 			t.Errorf("%q: %d %s", text, code, said)
 		} else if strings.Contains(said, "hunter2") {
 			t.Errorf("%q: what may be a secret is repeated: %s", text, said)
 		}
 	}
-	if code, said := doctor("", "--config", file+".none"); code != exitUsage || !strings.Contains(said, "read --config") {
+	if code, said := examined("", "--config", file+".none"); code != exitUsage || !strings.Contains(said, "read --config") {
 		t.Errorf("a file that is not there: %d %s", code, said)
 	}
 	for _, text := range []string{"", "# nothing\n", "order-batch: 10\nusers: 5\n"} {
-		if code, said := doctor(text); code == exitUsage {
+		if code, said := examined(text); code == exitUsage {
 			t.Errorf("%q: %d %s", text, code, said)
 		}
 	}
 	none := "--limit-user is 0"
-	if _, said := doctor("limit-user: 0"); !strings.Contains(said, none) {
+	if _, said := examined("limit-user: 0"); !strings.Contains(said, none) {
 		t.Errorf("what the file has is not taken: %s", said)
 	}
-	if _, said := doctor("limit-user: 0", "--limit-user", "5/s"); strings.Contains(said, none) {
+	if _, said := examined("limit-user: 0", "--limit-user", "5/s"); strings.Contains(said, none) {
 		t.Errorf("the file goes before the command line: %s", said)
 	}
 	if err := os.WriteFile(file, []byte("limit-user: 0"), 0o600); err != nil {
@@ -355,7 +424,7 @@ func TestAFileOfSettingsStandsBehindTheCommandLine(t *testing.T) {
 			t.Errorf("SLUICE_LIMIT_USER=%s: %s", given, said)
 		}
 	}
-	if _, said := doctor("origins: ['https://a.example', b.example]"); !strings.Contains(said, "origins: b.example") {
+	if _, said := examined("origins: ['https://a.example', b.example]"); !strings.Contains(said, "origins: b.example") {
 		t.Errorf("not all of a list is taken: %s", said)
 	}
 

@@ -128,7 +128,7 @@ func (c *serveCmd) Run(ctx context.Context, std *stdio, line *commandLine) error
 	if err != nil {
 		return err
 	}
-	if err := c.idle(); err != nil {
+	if err := firstOfErrors(append(c.outOfRange(), c.idle())); err != nil {
 		return err
 	}
 	settings, err := c.settings(stands, log)
@@ -307,6 +307,10 @@ func (f serveFlags) resolve() (s serverSettings, refused []error) {
 	}
 	if err := server.CheckNodeLimit(f.LimitNode); err != nil {
 		note(usagef("--limit-node: %s", err))
+	}
+	refused = append(refused, unfitListeners(map[string]string{"listen": f.Listen, "admin-listen": f.AdminListen, "ops-listen": f.OpsListen})...)
+	if f.Drain < 0 {
+		note(usagef("--drain %s: give 0s or more", words.Duration(f.Drain)))
 	}
 	if f.ConnsSeat < 1 {
 		note(usagef("--conns-seat %d: give 1 or more", f.ConnsSeat))

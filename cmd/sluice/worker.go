@@ -33,6 +33,9 @@ func (c *workerCmd) Run(ctx context.Context, std *stdio, line *commandLine) erro
 	if err != nil {
 		return err
 	}
+	if err := firstOfErrors(c.outOfRange()); err != nil {
+		return err
+	}
 	if stands.AMQPURL == "" {
 		return usagef("a worker needs --redis-url, --amqp-url and --database-url: an embedded installation works by itself")
 	}
