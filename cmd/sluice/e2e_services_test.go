@@ -36,14 +36,20 @@ func newGround(t *testing.T, database string) *ground {
 // redisClaim is the key by which a test has a Redis database for itself.
 const redisClaim = "sluice-e2e"
 
-// flush takes everything from Redis, as if it had started empty.
-func (g *ground) flush() {
+// redis is a client of its Redis, which the caller closes.
+func (g *ground) redis() *redis.Client {
 	g.t.Helper()
 	opts, err := redis.ParseURL(g.flags[1])
 	if err != nil {
 		g.t.Fatal(err)
 	}
-	rdb := redis.NewClient(opts)
+	return redis.NewClient(opts)
+}
+
+// flush takes everything from Redis, as if it had started empty.
+func (g *ground) flush() {
+	g.t.Helper()
+	rdb := g.redis()
 	defer rdb.Close()
 	if _, err := rdb.TxPipelined(g.t.Context(), func(p redis.Pipeliner) error {
 		p.FlushDB(g.t.Context())

@@ -253,6 +253,53 @@ func TestASaleIsPutRightAfterEverythingInRedisIsLost(t *testing.T) {
 	})
 }
 
+// TestBooksThatAreBentAreMadeAgainFromTheRows does what docs/operate.md says about SluiceAuditImbalance.
+func TestBooksThatAreBentAreMadeAgainFromTheRows(t *testing.T) {
+	t.Parallel()
+	g := newGround(t, "mysql")
+	s := open(t, g.flags...)
+	sale := freshID()
+	s.apply(saleFile(t, sale, 5, fmt.Sprintf(heldSale, "1h")))
+	ann, bob := s.buy(sale, "ann"), s.buy(sale, "bob")
+	rdb := g.redis()
+	defer rdb.Close()
+	keys := "sluice:{" + sale + "}:"
+	if err := rdb.HIncrBy(t.Context(), keys+"stock", "main", 2).Err(); err != nil {
+		t.Fatal(err)
+	}
+	if _, err := g.rows.ExecContext(t.Context(), "DELETE FROM orders WHERE id = '"+bob+"'"); err != nil {
+		t.Fatal(err)
+	}
+	if _, err := g.rows.ExecContext(t.Context(), "UPDATE items SET sold = sold - 1 WHERE sale_id = '"+sale+"'"); err != nil {
+		t.Fatal(err)
+	}
+	balanced := func() bool {
+		answer := s.ask(http.MethodGet, "/admin/sales/"+sale+"/audit", e2eAdmin, "")
+		return answer.fields["balanced"] == true
+	}
+	want(t, "whether the bent books add up", balanced(), false)
+	eventually(t, "the sale is paused", func() bool {
+		return s.ask(http.MethodGet, "/admin/sales/"+sale, e2eAdmin, "").fields["state"] == "paused"
+	})
+	names, err := rdb.Keys(t.Context(), keys+"*").Result()
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := rdb.Unlink(t.Context(), names...).Err(); err != nil {
+		t.Fatal(err)
+	}
+	eventually(t, "the books add up", balanced)
+	succeed(t, "sale", "resume", sale, "--url", s.url)
+	if result, order := s.grab(sale, "ann"); result != "success" || order != ann {
+		t.Errorf("ann repeats the request and gets %s %s, not order %s", result, order, ann)
+	}
+	if answer := s.ask(http.MethodGet, "/orders/"+bob, tokenOf(t, "bob"), ""); answer.status != http.StatusNotFound {
+		t.Errorf("bob asks for the order that is nowhere: %d %v", answer.status, answer.fields)
+	}
+	s.buy(sale, "cat")
+	want(t, "units sold", s.audit(sale).sold(), 2)
+}
+
 func TestALineStandsAsBeforeAfterEverythingInRedisIsLost(t *testing.T) {
 	t.Parallel()
 	g := newGround(t, "mysql")
