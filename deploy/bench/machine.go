@@ -50,13 +50,21 @@ func (b *bench) machine(ctx context.Context) machine {
 	return m
 }
 
-// commit names the state of the tree that is measured.
+// commit names the state of the tree that is measured. The figures of this run are no part of it.
 func (b *bench) commit(ctx context.Context) string {
-	out, err := exec.CommandContext(ctx, "git", "-C", b.root, "describe", "--always", "--dirty", "--abbrev=10").Output()
+	git := func(args ...string) (string, error) {
+		out, err := exec.CommandContext(ctx, "git", append([]string{"-C", b.root}, args...)...).Output()
+		return strings.TrimSpace(string(out)), err
+	}
+	name, err := git("rev-parse", "--short=10", "HEAD")
 	if err != nil {
 		return "unknown"
 	}
-	return strings.TrimSpace(string(out))
+	changed, err := git("status", "--porcelain", "--", ".", ":!docs/performance.json", ":!docs/performance.md", ":!docs/images/growth.svg")
+	if err != nil || changed != "" {
+		name += "-dirty"
+	}
+	return name
 }
 
 // memory reads a field of /proc/meminfo, in bytes; 0 = there is none.
