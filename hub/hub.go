@@ -108,7 +108,7 @@ func (h *Hub) Accept(conn *websocket.Conn, handler Handler) *Session {
 	if h.emptying() {
 		s.Close(codeRestarting, reasonRestarting)
 	}
-	go s.run()
+	s.listen()
 	return s
 }
 

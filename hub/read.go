@@ -19,38 +19,47 @@ const (
 	codeTooMany    = 4429
 )
 
-// run waits for a message and handles it; when the connection fails or the peer closes it ends the session. Each message is
+// listen waits for a message and handles it; when the connection fails or the peer closes it ends the session. Each message is
 // waited for by a goroutine of its own: handlers call deep, and the stack that had grown for one would stay as large for
-// all the time that the peer says nothing.
-func (s *Session) run() {
-	kind, r, err := s.conn.NextReader()
-	if err == nil {
-		err = s.receive(kind, r)
-	}
-	if err == nil {
-		return // another goroutine reads on, or will
-	}
-	s.end(err)
-	s.call(s.handler.Closed)
-	s.hub.left(s)
+// all the time that the peer says nothing. For the same reason the goroutine is nothing but that call: the stack of one who waits
+// is just small enough for the least that there is, and some ten bytes more would double it.
+func (s *Session) listen() {
+	go func() {
+		s.got.kind, s.got.text, s.got.err = s.conn.NextReader()
+		s.receive()
+	}()
+}
+
+// arrival is what a session has just read the beginning of.
+type arrival struct {
+	kind int
+	text io.Reader
+	err  error
 }
 
 // receive hands a message to the handler, and has the session read on after it. Once the session is closing it only waits for
 // the peer's answer, and gorilla skips what comes before it.
-func (s *Session) receive(kind int, r io.Reader) error {
-	msg, err := s.message(kind, r)
+func (s *Session) receive() {
+	got := s.got
+	s.got = arrival{}
+	msg, err := []byte(nil), got.err
+	if err == nil {
+		msg, err = s.message(got.kind, got.text)
+	}
 	switch {
 	case err != nil:
-		return err
+		s.end(err)
+		s.call(s.handler.Closed)
+		s.hub.left(s)
+		return
 	case msg == nil:
-		go s.run()
-		return nil
+		s.listen()
+		return
 	}
 	s.heard.Store(int64(s.hub.clock()))
 	hello := !s.spoken
 	s.spoken = true
 	s.hub.engage(func() { s.dispatch(hello, msg) })
-	return nil
 }
 
 // message reads a message; nil is one that nobody is to hear of.
@@ -179,7 +188,7 @@ func (s *Session) release() {
 		s.close(codeRestarting, reasonRestarting)
 	}
 	s.mu.Unlock()
-	go s.run()
+	s.listen()
 }
 
 // call runs a method of the handler. There is no HTTP server above it that would keep a panic in one session from ending the

@@ -34,6 +34,7 @@ type Session struct {
 	rehear atomic.Bool   // the next long message may be as long as a hello
 	credit time.Duration // when the message budget is whole again; the reader's
 	spoken bool          // the first message came; the reader's
+	got    arrival       // from the reader's waiting to its reading on; on its stack it would be too much
 	pingAt time.Duration // when the next ping is due; the heart's
 	born   time.Duration // when the session was accepted
 
