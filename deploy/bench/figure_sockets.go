@@ -53,6 +53,7 @@ func (b *bench) measureSockets(ctx context.Context) (result, error) {
 	node, bare := kinds[0], kinds[2]
 	n := fmt.Sprintf("%d", b.peers)
 	r.promise(r.median("memory, KB a connection", node) <= 10, "memory ≤ 10 KB RSS a seated session at "+n+": %.1f KB", r.median("memory, KB a connection", node))
+	r.promise(r.median("stacks, KB a connection", node) <= 2.5, "who waits is a stack of 2 KB: %.2f KB", r.median("stacks, KB a connection", node))
 	r.promise(r.median("idle, µs of processor a second and connection", node) <= 2.2, "idle CPU ≤ 2.2 µs/s each: %.2f", r.median("idle, µs of processor a second and connection", node))
 	r.promise(r.median("told of a pause, ms until the last", node) <= 200, "a change that concerns everyone reaches "+n+" sessions in ≤ 200 ms: %.0f ms", r.median("told of a pause, ms until the last", node))
 	ratio := r.median("fan-out, messages/s", kinds[1]) / r.median("fan-out, messages/s", bare)
