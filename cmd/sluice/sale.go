@@ -183,7 +183,11 @@ func (c *saleListCmd) Run(ctx context.Context, std *stdio) error {
 	if json.Unmarshal(answer, &about) == nil && about.Incomplete != "" {
 		fmt.Fprintln(std.err, about.Incomplete)
 	}
-	return printSales(std.out, list, time.Now())
+	none := "no sales yet; make one with: sluice sale apply FILE"
+	if c.Archived {
+		none = "no sale was archived yet"
+	}
+	return printSales(std.out, list, time.Now(), none)
 }
 
 // saleShowCmd is `sluice sale show`.

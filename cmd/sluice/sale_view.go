@@ -108,10 +108,10 @@ func (t *wireTime) UnmarshalJSON(data []byte) error {
 	return json.Unmarshal(data, &t.Time)
 }
 
-// printSales prints the table of `sluice sale list`.
-func printSales(out io.Writer, sales []saleView, now time.Time) error {
+// printSales prints the table of `sluice sale list`, or that there are none.
+func printSales(out io.Writer, sales []saleView, now time.Time, none string) error {
 	if len(sales) == 0 {
-		_, err := fmt.Fprintln(out, "no sales yet; make one with: sluice sale apply FILE")
+		_, err := fmt.Fprintln(out, none)
 		return err
 	}
 	table := tabwriter.NewWriter(out, 0, 0, 2, ' ', 0)
