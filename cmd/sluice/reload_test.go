@@ -110,13 +110,17 @@ func TestSecretsAreChangedWhileANodeRuns(t *testing.T) {
 	check("with the second", 401, 200, 401, 200)
 
 	// What serve would refuse changes nothing, also not what is right.
+	g.write("config", "order-batch: 0\nlimit-user: 1/1h\n"+g.files())
+	if log := g.reload(); !strings.Contains(log, "level=ERROR") || !strings.Contains(log, "--order-batch") {
+		t.Errorf("the log says %s", log)
+	}
 	g.write("secret", "")
 	g.write("config", "limit-user: 1/1h\n"+g.files())
 	if log := g.reload(); !strings.Contains(log, "level=ERROR") || !strings.Contains(log, "is empty") {
 		t.Errorf("the log says %s", log)
 	}
 	check("after a refusal", 401, 200, 401, 200)
-	if metrics := g.metrics(); !strings.Contains(metrics, `sluice_config_reloads_total{result="refused"} 1`) ||
+	if metrics := g.metrics(); !strings.Contains(metrics, `sluice_config_reloads_total{result="refused"} 2`) ||
 		!strings.Contains(metrics, `sluice_config_reloads_total{result="ok"} 2`) || !strings.Contains(metrics, "sluice_config_last_reload_successful 0") {
 		t.Error("the metrics do not say what was done")
 	}

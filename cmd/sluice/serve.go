@@ -155,6 +155,9 @@ func (c *serveCmd) prepare(n *node, settings *serverSettings, level *slog.LevelV
 	if err != nil {
 		return nil, err
 	}
+	if err := firstOfErrors(append(c.outOfRange(), c.idle())); err != nil {
+		return nil, err
+	}
 	next, err := c.after(*settings, n.backends.flags.embedded())
 	if err != nil {
 		return nil, err

@@ -64,6 +64,9 @@ func (c *workerCmd) prepare(n *node, level *slog.LevelVar) (change func(), err e
 	if err != nil {
 		return nil, err
 	}
+	if err := firstOfErrors(c.outOfRange()); err != nil {
+		return nil, err
+	}
 	return func() {
 		level.Set(c.level())
 		n.backends.queue.SetLimits(stands.limits())
